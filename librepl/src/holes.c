@@ -62,42 +62,46 @@ holes_length_at(const char *path, const void *addr, uint64_t size)
 }
 
 /*
- * Descriptors that could not be closed, for who looks at their file again: else there would be one
- * more with each replica that comes back while the program has a lock. Each is one number more than
- * the descriptor, above it how often this process was forked: in a child the number may be another
- * file's. Where there are more they are left.
+ * Descriptors that are not closed yet, for who looks at their file again: the program may lock that
+ * at any moment, also between a look whether it has and the end of one. Each is one number more
+ * than the descriptor, above it how often this process was forked: in a child the number may be
+ * another file's.
  */
-#define UNCLOSED_MAX 16U
+#define UNCLOSED_MAX 64U
 
 static _Atomic uint64_t unclosed[UNCLOSED_MAX];
 
-static void
+/* In an empty place, else in one of a process that this one comes of. */
+static bool
 unclosed_put(int fd)
 {
 	uint64_t value = (uint64_t)forks_count() << 32 | ((unsigned)fd + 1);
 
-	for (unsigned i = 0; i < UNCLOSED_MAX; i++) {
-		uint64_t empty = 0;
+	for (unsigned i = 0; i < 2 * UNCLOSED_MAX; i++) {
+		_Atomic uint64_t *at = &unclosed[i % UNCLOSED_MAX];
+		uint64_t was = atomic_load(at);
 
-		if (atomic_compare_exchange_strong(&unclosed[i], &empty, value))
-			return;
+		if ((was == 0 || (i >= UNCLOSED_MAX && was >> 32 != forks_count())) &&
+		    atomic_compare_exchange_strong(at, &was, value))
+			return true;
 	}
+	return false;
 }
 
-/* One of that file, for the caller alone, or -1. */
+/* One of that file, for the caller alone, or -1. forked: be it a parent's of this process. */
 static int
-unclosed_take(const struct stat *st)
+unclosed_take(dev_t dev, ino_t ino, bool forked)
 {
 	for (unsigned i = 0; i < UNCLOSED_MAX; i++) {
-		uint64_t value = atomic_load(&unclosed[i]) ? atomic_exchange(&unclosed[i], 0) : 0;
+		uint64_t value = atomic_load(&unclosed[i]);
 		int fd = (int)(uint32_t)value - 1;
 		struct stat seen;
 
-		if (value == 0 || value >> 32 != forks_count() || fstat(fd, &seen))
+		if (value == 0 || (!forked && value >> 32 != forks_count()) || fstat(fd, &seen) ||
+		    seen.st_ino != ino || seen.st_dev != dev)
 			continue;
-		if (seen.st_ino == st->st_ino && seen.st_dev == st->st_dev)
+		if (atomic_compare_exchange_strong(&unclosed[i], &value, 0))
 			return fd;
-		unclosed_put(fd);
 	}
 	return -1;
 }
@@ -110,7 +114,7 @@ holes_open(const char *path, const void *addr)
 
 	if (!path || stat(path, &st))
 		return -1;
-	fd = unclosed_take(&st);
+	fd = unclosed_take(st.st_dev, st.st_ino, false);
 	/* Another one can't be had for a while without the lock's being lost. */
 	if (fd < 0 && filelock_ours(&st))
 		return -1;
@@ -126,10 +130,25 @@ holes_open(const char *path, const void *addr)
 void
 holes_close(int fd)
 {
-	if (fd >= 0 && filelock_seen(fd))
-		unclosed_put(fd);
-	else if (fd >= 0)
-		(void)close(fd);
+	if (fd >= 0 && !unclosed_put(fd))
+		filelock_close(fd);
+}
+
+void
+holes_end(dev_t dev, ino_t ino, bool forked)
+{
+	int fds[UNCLOSED_MAX];
+	unsigned count = 0;
+
+	while (count < UNCLOSED_MAX && (fds[count] = unclosed_take(dev, ino, forked)) >= 0)
+		count++;
+	while (count-- > 0) {
+		/* For the next handle on it. */
+		if (filelock_seen(fds[count]))
+			holes_close(fds[count]);
+		else
+			(void)close(fds[count]);
+	}
 }
 
 static void

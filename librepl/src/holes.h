@@ -27,8 +27,14 @@ struct holes {
  */
 int holes_open(const char *path, const void *addr);
 
-/* Close it, or keep it open for the next one where that would take a lock away. -1 is allowed. */
+/* It is kept for the next one, till holes_end(). -1 is allowed. */
 void holes_close(int fd);
+
+/*
+ * Nobody looks at the file any more: those are closed, unless that would take a lock away. forked:
+ * in the child of a fork, which has those of its parent.
+ */
+void holes_end(dev_t dev, ino_t ino, bool forked);
 
 /* Whether that file is mapped there from its beginning. */
 bool holes_mapped_at(const void *addr, const struct stat *st);

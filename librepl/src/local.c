@@ -29,10 +29,23 @@ local_init(struct local *l)
 	l->fd = l->again = l->pool = -1;
 }
 
+static void
+local_close(struct local *l, bool forked)
+{
+	if (l->fd >= 0)
+		(void)close(l->fd);
+	if (l->again >= 0)
+		(void)close(l->again);
+	holes_close(l->pool);
+	if (l->pool_ino)
+		holes_end(l->pool_dev, l->pool_ino, forked);
+	l->fd = l->again = l->pool = -1;
+}
+
 void
 local_fini(struct local *l)
 {
-	local_abandon(l);
+	local_close(l, false);
 	free(l->path);
 	local_init(l);
 }
@@ -40,12 +53,19 @@ local_fini(struct local *l)
 void
 local_abandon(struct local *l)
 {
-	if (l->fd >= 0)
-		(void)close(l->fd);
-	if (l->again >= 0)
-		(void)close(l->again);
-	holes_close(l->pool);
-	l->fd = l->again = l->pool = -1;
+	local_close(l, true);
+}
+
+void
+local_look(struct local *l, const char *file, const void *mem)
+{
+	struct stat st;
+
+	if (!file || stat(file, &st))
+		return;
+	l->pool_dev = st.st_dev;
+	l->pool_ino = st.st_ino;
+	l->pool = holes_open(file, mem);
 }
 
 int

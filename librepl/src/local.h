@@ -25,6 +25,8 @@ struct local {
 	uint64_t recorded;  /* the size there: where the file is longer meta has its; 0: none */
 	const uint8_t *mem; /* the pool file as it is mapped; NULL: nobody syncs it */
 	int pool;           /* the pool file by an open file description of its own; -1: none */
+	dev_t pool_dev;     /* ... which file that is */
+	ino_t pool_ino;     /* ... 0: none */
 	bool lost;          /* a sync of the pool file has lost something: local_agree() is due */
 	struct sidecar meta;
 	struct diskclock disk; /* while a record beside the pool is waited for */
@@ -48,6 +50,9 @@ int local_again(struct local *l);
  * it is not there and could not be made. pool_file NULL: nothing is kept.
  */
 int local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e);
+
+/* The pool file that is mapped at mem is looked at from here on, till local_fini(). */
+void local_look(struct local *l, const char *file, const void *mem);
 
 /*
  * REPL_E_REFUSED for what was left half way, as a replica: its chain names generations that it has

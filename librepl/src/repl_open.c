@@ -643,7 +643,7 @@ repl_open_local(struct repl *r, struct err *e)
 		return rc;
 	/* Nobody is connected to yet, who would have to wait. */
 	if (r->local.path) {
-		r->local.pool = holes_open(r->file, r->mem);
+		local_look(&r->local, r->file, r->mem);
 		rc = repl_settle(r, e);
 	}
 	if (rc)
