@@ -67,17 +67,19 @@ is_contradicted(const struct repl *r, unsigned i, const struct judgement *j)
 {
 	const struct sidecar *meta = &remote_info(r->replicas[i].remote)->meta;
 
+	/* So its own record says, whatever there is here to hold against it. */
+	if (r->blank || meta->state == SIDECAR_INCONSISTENT || meta->state == SIDECAR_OUTDATED)
+		return true;
 	switch (j->reason) {
 	case JUDGE_NEVER_WRITTEN:
-		return r->replicas[i].made || meta->state == SIDECAR_INCONSISTENT ||
+		return r->replicas[i].made ||
 		       (r->known && !gen_id_is_nil(&r->local.meta.generation.current));
 	case JUDGE_SAME:
-		return r->blank || meta->state == SIDECAR_OUTDATED || j->verdict == JUDGE_DELTA;
+		return j->verdict == JUDGE_DELTA;
 	case JUDGE_BEHIND:
-	case JUDGE_INCONSISTENT:
 		return true;
 	default:
-		return r->blank;
+		return false;
 	}
 }
 

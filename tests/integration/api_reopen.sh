@@ -139,4 +139,19 @@ ok compare 0
 same
 equal "$TMP/t" "$TMP/serve/pools/t"
 ok close
+# Nor one of which only its own record tells that it lacks something, as of a device there is no other: it is compared.
+for state in inconsistent outdated; do
+	wait_for 20 no_sessions || fail "a session stays"
+	mark_pool t "$state"
+	hurt t
+	rm "$TMP/t.repl"
+	refused REPL_E_DIVERGED "nothing is known.*nothing was changed" open 2
+	ctl info --json "$T/t" | member state | grep -qx "$state" || lost "it is not $state: $(ctl info "$T/t")"
+	cp "$TMP/t" "$TMP/serve/pools/t"
+	ok open 2
+	ok persist 0 0 64
+	ok compare 0
+	same
+	ok close
+done
 stop_api
