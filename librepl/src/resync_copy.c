@@ -130,48 +130,95 @@ resync_yield(struct resync_run *r, uint64_t bytes, struct err *e)
 	return rc;
 }
 
+/* No more than this, where there is no room for all that may follow. */
+static uint64_t
+more_cautious(uint64_t need, uint64_t more)
+{
+	uint64_t most = need / 8 > RESYNC_SPARE ? need / 8 : RESYNC_SPARE;
+
+	return more < most ? more : most;
+}
+
 /* What is not needed is asked for once, within journal-max; on a full disk for less and less. */
 int
-resync_reserve(struct resync_run *r, uint64_t need, uint64_t more, uint64_t *ahead, struct err *e)
+resync_reserve(struct resync_run *r, const struct resync_room *room, uint64_t *ahead, struct err *e)
 {
 	struct remote *remote = r->s->remote;
-	uint64_t most = remote_journal_takes(remote);
+	uint64_t most = remote_journal_takes(remote), least = room->need + room->expected;
+	uint64_t more = room->more;
 	int rc;
 
 	/* It would name journal-max, and had no space for less: of a sparse pool that counts. */
-	if (need > most && r->full)
+	if (least > most && r->full)
 		return err_set(e, REPL_E_NOSPC,
 			       "the target's disk has no room for a journal of %llu bytes",
-			       (unsigned long long)need);
-	if (need + more > most)
-		more = most > need ? most - need : 0;
+			       (unsigned long long)least);
+	if (least + more > most)
+		more = more_cautious(least, more);
+	if (least + more > most)
+		more = most > least ? most - least : 0;
 	for (;;) {
-		rc = ahead ? remote_journal_resume(remote, need + more, ahead, e)
-			   : remote_journal_begin(remote, need + more, e);
+		rc = ahead ? remote_journal_resume(remote, least + more, ahead, e)
+			   : remote_journal_begin(remote, least + more, e);
 		r->full = r->full || rc == REPL_E_NOSPC;
 		if (more == 0 || !resync_is_refusal(rc))
 			break;
 		err_clear(e);
-		more = more / 4 < RESYNC_CHUNK ? 0 : more / 4;
+		more = more_cautious(least, more / 4 < RESYNC_CHUNK ? 0 : more / 4);
 	}
-	if (!rc)
-		r->reserved = need + more;
-	return rc;
+	if (rc)
+		return rc;
+	r->reserved = least + more;
+	/* Soon looked at again: it may come to be more than was expected. */
+	if (more < room->more)
+		r->reserved = room->need + more_cautious(room->need, room->expected + more);
+	return 0;
+}
+
+/* What this pass has yet to take, and what was marked since for another one. */
+static uint64_t
+pass_left(const struct resync_run *r)
+{
+	uint64_t kept = r->want ? resync_kept_left(r) : 0;
+
+	return resync_left(r) + (kept > r->taken ? kept - r->taken : 0);
+}
+
+/*
+ * Of what is yet to be compared as much will differ as of what was, of which little foretells no
+ * more than an eighth of all would: room that will not do is not filled before that is known, at
+ * the cost of all others who need space there.
+ */
+static uint64_t
+pass_expects(const struct resync_run *r, uint64_t left)
+{
+	uint64_t share = (r->passed + left) / 8, seen = r->passed > share ? r->passed : share;
+
+	return seen ? (uint64_t)((double)r->found / (double)seen * (double)left) : 0;
 }
 
 /* Room in the journal for so many more bytes. */
 static int
 put_reserve(struct resync_run *r, uint64_t len, struct err *e)
 {
-	uint64_t need = r->staged + len;
+	struct resync_room room = {.need = r->staged + len};
+	uint64_t left;
 	int rc = 0;
 
-	if (need <= r->reserved)
+	if (room.need <= r->reserved)
 		return 0;
 	if (r->walk)
 		rc = hashwalk_keep_alive(r->walk, true, e);
+	if (rc)
+		return rc;
+	left = pass_left(r);
+	if (r->refine)
+		room.expected = pass_expects(r, left);
+	else
+		room.need += left;
 	/* Asked for seldom: for what is known to follow, too, and an eighth more. */
-	return rc ? rc : resync_reserve(r, need, resync_left(r) + need / 8, NULL, e);
+	room.more = room.need / 8 + (r->refine ? left - room.expected : 0);
+	return resync_reserve(r, &room, NULL, e);
 }
 
 /*
@@ -267,8 +314,12 @@ pass_next(void *arg, uint64_t off, uint64_t max, struct range *piece)
 
 	if (p->err.code)
 		return false;
-	if (r->want)
-		return want_next(r, off, max, piece);
+	if (r->want) {
+		bool any = want_next(r, off, max, piece);
+
+		r->taken += any ? piece->len : 0;
+		return any;
+	}
 	return dirty_take(r->s->dirty, r->s->replica, off, r->size, max, piece, &p->err);
 }
 
@@ -284,9 +335,12 @@ static int
 pass_passed(void *arg, const struct range *piece, struct err *e)
 {
 	struct pass *p = arg;
+	struct resync_run *r = p->r;
 
-	atomic_fetch_add(&p->r->s->progress->done, piece->len);
-	return resync_breathe(p->r, e);
+	r->passed += piece->len;
+	r->found = r->staged - r->began_staged;
+	atomic_fetch_add(&r->s->progress->done, piece->len);
+	return resync_breathe(r, e);
 }
 
 static int
@@ -341,6 +395,7 @@ resync_pass(struct resync_run *r, struct err *e)
 
 	r->began_ns = clock_now_ns();
 	r->began_staged = r->staged;
+	r->taken = r->passed = r->found = 0;
 	r->waited_ns = 0;
 	rc = r->refine ? pass_refined(&p, e) : pass_plain(&p, e);
 	if (!rc && p.err.code)

@@ -19,6 +19,7 @@
 #define RESYNC_CHUNK (256U << 10) /* moved between two looks at the world */
 #define RESYNC_TAKE  (1U << 20)   /* taken from the map at once; a grain fits */
 #define RESYNC_LOOK  (1ULL << 30) /* of the map gone through between two */
+#define RESYNC_SPARE (1U << 20)   /* room in a journal that may be asked for in vain */
 
 /* How long something takes for so many bytes, as last measured. */
 struct pace {
@@ -48,6 +49,8 @@ struct resync_run {
 	bool full;                 /* the target had no space for as much as was asked for */
 	struct pace copying, applying;
 	uint64_t began_ns, began_staged; /* of this pass */
+	uint64_t taken;                  /* with want: of that, by this pass */
+	uint64_t passed, found;          /* what it has looked at, and what differed of that */
 	uint64_t waited_ns;              /* by the throttle, in this pass */
 	uint64_t heard_ns;               /* when the target was last asked something */
 	uint64_t ticked_ns;              /* when the rate was last looked at */
@@ -76,12 +79,19 @@ int resync_pass(struct resync_run *r, struct err *e);
 
 uint64_t resync_left(const struct resync_run *r);
 
+/* Bytes of a journal. */
+struct resync_room {
+	uint64_t need;     /* r->staged among them */
+	uint64_t expected; /* beside them, by what was seen */
+	uint64_t more;     /* that may be needed */
+};
+
 /*
- * Have a journal for need bytes, r->staged among them, and if the target has the room for up to so
- * many more: only without what is needed is there none. Then r->reserved is what was got. ahead:
- * as of remote_journal_resume(), or NULL.
+ * Have a journal with that room: only where there is none for what is needed and expected it fails.
+ * Then r->reserved is what may be staged before it is asked for again. ahead: as of
+ * remote_journal_resume(), or NULL.
  */
-int resync_reserve(struct resync_run *r, uint64_t need, uint64_t more, uint64_t *ahead,
+int resync_reserve(struct resync_run *r, const struct resync_room *room, uint64_t *ahead,
 		   struct err *e);
 void pace_add(struct pace *p, uint64_t bytes, uint64_t ns);
 uint64_t pace_ns(const struct pace *p, uint64_t bytes);
@@ -117,6 +127,9 @@ int resync_kept_begin(struct resync_run *r, struct err *e);
  * what is marked again.
  */
 int resync_kept_stage(struct resync_run *r, struct err *e);
+
+/* Bytes that are wanted and were told of by no range of it. */
+uint64_t resync_kept_left(const struct resync_run *r);
 
 /* The first bytes of a range that it does not bring; without any false. */
 bool resync_kept_lacks(const struct resync_run *r, uint64_t off, uint64_t len, struct range *lacks);

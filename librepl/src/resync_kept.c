@@ -288,9 +288,10 @@ kept_look(struct resync_run *r, uint64_t ahead, uint64_t *bytes, struct err *e)
 static int
 left_reserve(struct resync_run *r, uint64_t left, uint64_t *ahead, struct err *e)
 {
-	uint64_t need = r->refine ? 0 : left;
+	const struct resync_room room = {.need = r->staged + (r->refine ? 0 : left),
+					 .more = (r->refine ? left : 0) + RESYNC_CHUNK};
 
-	return resync_reserve(r, r->staged + need, left - need + RESYNC_CHUNK, ahead, e);
+	return resync_reserve(r, &room, ahead, e);
 }
 
 /* What is equal is taken to be marked here: where it is not more room is asked for later. */
@@ -358,6 +359,14 @@ resync_kept_stage(struct resync_run *r, struct err *e)
 	dirtymap_free(k->stale);
 	k->stale = NULL;
 	return 0;
+}
+
+uint64_t
+resync_kept_left(const struct resync_run *r)
+{
+	uint64_t want = dirtymap_bytes(r->want), told = r->kept->saves + r->kept->again;
+
+	return want > told ? want - told : 0;
 }
 
 bool

@@ -36,6 +36,8 @@ static uint64_t model_now_ns;
 #include "../../librepl/src/resync_impl.h"
 #undef RESYNC_LOOK
 #define RESYNC_LOOK (16 * BLOCK)
+#undef RESYNC_SPARE
+#define RESYNC_SPARE (2 * BLOCK)
 
 #include "../../librepl/src/hashwalk.c"
 #include "../../librepl/src/localmem.c"

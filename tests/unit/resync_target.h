@@ -310,7 +310,7 @@ remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 		wrong("a journal for an inconsistent replica");
 	if (bytes > w.journal_max)
 		return err_set(e, REPL_E_REFUSED, "too large");
-	if (w.stay_full || (w.refuse_journal && (rnd(3) == 0 || r->journal))) {
+	if (w.stay_full || (w.refuse_journal && rnd(r->journal ? 2 : 3) == 0)) {
 		r->full = true;
 		lacked_note(r);
 		return err_set(e, REPL_E_NOSPC, "full");
@@ -466,6 +466,7 @@ stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e)
 		n->value[at / BLOCK] = w.mem[off + at];
 	t->entries++;
 	t->used += len;
+	w.staged = t->used > w.staged ? t->used : w.staged;
 	return 0;
 }
 

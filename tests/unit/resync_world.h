@@ -89,6 +89,7 @@ static struct world {
 	uint64_t skipped; /* bytes that were not compared again */
 	uint64_t journal_max;
 	uint64_t disk;   /* bytes that it has for a journal; 0: enough */
+	uint64_t staged; /* the most that a journal has held */
 	uint64_t kept;   /* bytes that were not staged again */
 	uint64_t hashed; /* blocks of the replica */
 	/* What the replica may be when it says that it is consistent. */

@@ -153,10 +153,10 @@ resync_left(const struct resync_run *r)
 }
 
 int
-resync_reserve(struct resync_run *r, uint64_t need, uint64_t more, uint64_t *ahead, struct err *e)
+resync_reserve(struct resync_run *r, const struct resync_room *room, uint64_t *ahead, struct err *e)
 {
 	(void)e;
-	r->reserved = need + more;
+	r->reserved = room->need + room->more;
 	if (ahead)
 		*ahead = w.ahead;
 	return 0;
