@@ -262,7 +262,7 @@ journal_space(const struct pooljournal *j, uint64_t len, struct err *e)
 		return err_errno(e, REPL_E_IO, errno, "journal: the sidecar's length");
 	taken = (uint64_t)st.st_blocks * 512;
 	taken = taken > j->off ? taken - j->off : 0;
-	rc = taken < len ? space_is_free(j->fd, len - taken, e) : 0;
+	rc = taken < len ? space_is_free(j->fd, len - taken, len, e) : 0;
 	if (!rc && (uint64_t)st.st_size < j->off + len)
 		rc = space_extend_sparse(j->fd, j->off + len, e);
 	return rc;

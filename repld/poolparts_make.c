@@ -123,9 +123,12 @@ int
 poolparts_fill(struct poolparts_made *m, struct err *e)
 {
 	/* Of all together, before the first one takes what others are in need of. */
-	for (unsigned i = 0; i < m->count; i++)
-		if (space_is_free(m->part[i].part->fd, space_due(m, i), e))
+	for (unsigned i = 0; i < m->count; i++) {
+		uint64_t due = space_due(m, i);
+
+		if (space_is_free(m->part[i].part->fd, due, due, e))
 			return err_prefix(e, "pool set '%s'", m->name);
+	}
 	for (unsigned i = 0; i < m->count; i++) {
 		struct poolpart *part = m->part[i].part;
 

@@ -161,7 +161,7 @@ space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
 	if (rc)
 		return rc;
 	/* Asked first: an attempt would take the space of others until it fails. */
-	rc = space_is_free(fd, size - from, e);
+	rc = space_is_free(fd, size - from, size - from, e);
 	if (rc)
 		return rc;
 	errnum = allocate(fd, from, size);
@@ -188,7 +188,7 @@ space_complete(int fd, uint64_t size, struct err *e)
 	lacks = has < size ? size - has : 0;
 	if (lacks == 0 && is_memory(fd))
 		return 0;
-	rc = space_is_free(fd, lacks, e);
+	rc = space_is_free(fd, lacks, lacks, e);
 	if (rc)
 		return rc;
 	errnum = allocate(fd, 0, size);
@@ -199,9 +199,9 @@ space_complete(int fd, uint64_t size, struct err *e)
 }
 
 int
-space_is_free(int fd, uint64_t bytes, struct err *e)
+space_is_free(int fd, uint64_t bytes, uint64_t all, struct err *e)
 {
-	uint64_t have = free_bytes(fd, bytes);
+	uint64_t have = free_bytes(fd, all);
 
 	return bytes > have ? no_space(bytes, have, e) : 0;
 }

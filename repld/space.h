@@ -43,7 +43,10 @@ int space_cut(int fd, uint64_t from, uint64_t to, struct err *e);
 /* The same within the file, whose size stays. False: not on this file system. */
 bool space_punch(int fd, uint64_t from, uint64_t to);
 
-/* REPL_E_NOSPC if less than that is free; takes nothing. */
-int space_is_free(int fd, uint64_t bytes, struct err *e);
+/*
+ * REPL_E_NOSPC if less than that is free; takes nothing. all: what they come to with those that are
+ * taken already, for one who takes a little after the other.
+ */
+int space_is_free(int fd, uint64_t bytes, uint64_t all, struct err *e);
 
 #endif

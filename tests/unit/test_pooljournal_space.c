@@ -6,8 +6,10 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -65,6 +67,30 @@ fallocate(int fd, int mode, off_t off, off_t len)
 	if (mode & FALLOC_FL_PUNCH_HOLE)
 		cut_note(fd, (uint64_t)off, (uint64_t)len);
 	return (int)syscall(SYS_fallocate, fd, mode, off, len);
+}
+
+/* Space that is memory, of which the control groups leave so much. */
+static bool in_memory;
+static uint64_t memory_room = UINT64_MAX;
+
+int __real_fstatfs(int fd, struct statfs *fs);
+int __wrap_fstatfs(int fd, struct statfs *fs);
+uint64_t __wrap_memroom_bytes(void);
+
+int
+__wrap_fstatfs(int fd, struct statfs *fs)
+{
+	int rc = __real_fstatfs(fd, fs);
+
+	if (in_memory)
+		fs->f_type = TMPFS_MAGIC;
+	return rc;
+}
+
+uint64_t
+__wrap_memroom_bytes(void)
+{
+	return memory_room;
 }
 
 static int
@@ -179,6 +205,33 @@ test_its_space_holds_nobody_up(void **state)
 	while (pool_journal_tidy(p))
 		;
 	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	(void)close(fd);
+}
+
+/* A little is had of what is kept for processes, and not a little after the other. */
+static void
+test_little_by_little_is_much(void **state)
+{
+	static uint8_t filled[1 << 20];
+	struct pool *p;
+	int fd;
+
+	(void)state;
+	pool_old();
+	fd = file_open("p.repl");
+	p = writer();
+	in_memory = true;
+	memory_room = 0;
+	assert_int_equal(pool_journal_begin(p, sizeof(filled) - 4 * PAGE, &err), 0);
+	assert_int_equal(pwrite(fd, filled, sizeof(filled) - 4 * PAGE,
+				(off_t)pool_get_info(p)->meta.journal_off + 2 * PAGE),
+			 sizeof(filled) - 4 * PAGE);
+	assert_int_equal(pool_journal_begin(p, sizeof(filled) + PAGE, &err), REPL_E_NOSPC);
+	memory_room = 16 * PAGE;
+	assert_int_equal(pool_journal_begin(p, sizeof(filled) + PAGE, &err), 0);
+	in_memory = false;
+	memory_room = UINT64_MAX;
 	assert_int_equal(pool_close(p, true, &err), 0);
 	(void)close(fd);
 }
@@ -389,6 +442,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_its_space_is_kept_a_while, setup, world_free),
 		cmocka_unit_test_setup_teardown(test_its_space_is_given_back, setup, world_free),
 		cmocka_unit_test_setup_teardown(test_its_space_holds_nobody_up, setup, world_free),
+		cmocka_unit_test_setup_teardown(test_little_by_little_is_much, setup, world_free),
 		cmocka_unit_test_setup_teardown(test_its_space_holds_no_region_up, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(test_its_space_holds_no_resuming_up, setup,
