@@ -126,17 +126,19 @@ append_left(struct repl *r, unsigned lane, unsigned replica, bool asked)
 
 /*
  * Each that is left gets its share of the time, and the record of a loss one; whatever went before
- * it, it has some to answer in.
+ * it, it has some to answer in: an eighth, where many are left their share of what is left and
+ * that.
  */
 static uint64_t
 append_deadline(const struct repl *r, const struct append *a, unsigned left)
 {
-	uint64_t end = a->begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
-	uint64_t least = clock_deadline(r->cfg->op_timeout_ms / REPL_TELL_SHARE);
-	uint64_t now = clock_now_ns();
-	uint64_t share = now >= end ? end : now + (end - now) * 3 / 4 / left;
+	uint64_t all_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
+	uint64_t end = a->begin_ns + all_ns, eighth = all_ns / REPL_TELL_SHARE;
+	uint64_t now = clock_now_ns(), rest = now < end ? end - now : 0;
+	uint64_t share = rest * 3 / 4 / left, least = (rest + eighth) / left;
 
-	return share > least ? share : least;
+	least = least < eighth ? least : eighth;
+	return now + (share > least ? share : least);
 }
 
 /* By the local tail word it would have fitted, see append_check_tail(). */
