@@ -49,6 +49,7 @@ struct sync {
 	bool anew;                 /* ... which they take the place of, by force */
 	bool adopted;              /* equal contents: the replica's generation was taken over */
 	bool unrecorded;           /* the local record could not be written */
+	enum local_power power;    /* since its program opened it, which has not closed it */
 	bool part_left;            /* recorded: the file has left the generation of its part */
 	struct progress waiting;   /* until the lanes are open */
 	struct transfer_progress sum;
@@ -135,6 +136,9 @@ sync_open_file(struct sync *s)
 		rc = local_check_whole(&s->local, e);
 	if (!rc && local_in_doubt(&s->local) && !s->c->options.dry_run)
 		rc = poolfile_agree(&s->pool, e);
+	/* No program has had one whose position tells what it has. */
+	if (!rc && !s->local.meta.position)
+		s->power = local_power(&s->local);
 	/* The file's times do not tell of stores to a mapping on tmpfs. What is there is compared.
 	 */
 	if (!rc && !s->c->options.dry_run)
@@ -329,13 +333,13 @@ sync_check_size(struct sync *s)
 		       s->file, s->pool.size, c->target_text, size);
 }
 
-/* A program that was killed may have had more acknowledged in its generation than the file has. */
+/* Nobody has had more acknowledged in its generation than the file has. */
 static bool
-sync_was_closed(const struct sync *s)
+sync_is_whole(const struct sync *s)
 {
 	const struct sidecar *local = sync_local(s);
 
-	return !local || (!local->writer_open && local->state == SIDECAR_UP_TO_DATE);
+	return !local || (s->power == LOCAL_POWER_KEPT && local->state == SIDECAR_UP_TO_DATE);
 }
 
 static int
@@ -346,7 +350,7 @@ sync_open_target(struct sync *s)
 	if (!rc)
 		remote_keep_journal(s->c->remote);
 	/* In the generation that it gets nothing is acknowledged but what is copied. */
-	if (!rc && sync_was_closed(s))
+	if (!rc && sync_is_whole(s))
 		remote_wait(s->c->remote);
 	/* From here on it matters how we end: a writer that is gone leaves doubt. */
 	interrupt_catch();
@@ -405,18 +409,74 @@ sync_compare(struct sync *s)
 	return rc ? rc : poolfile_unchanged(&s->pool, &s->c->err);
 }
 
+static const char power_cut[] = "this machine was started anew since the file's program ended "
+				"without closing it, so that the file may lack what the replica "
+				"has";
+
+static bool
+sync_is_of(const struct sync *s, const struct generation *g)
+{
+	return gen_id_equal(&s->local.meta.generation.current, &g->current) &&
+	       !gen_id_is_nil(&g->current);
+}
+
+/* Of the file's generation a replica may have what the file has lost: that is no copy of it. */
+static enum relation_verdict
+sync_judge(const struct sync *s, const char **why)
+{
+	const struct sidecar *meta = &remote_info(s->c->remote)->meta;
+	enum relation_verdict verdict = relation_judge(sync_local(s), meta, why);
+
+	if (s->power != LOCAL_POWER_CUT || sync_is_part(s) || meta->primary ||
+	    !sync_is_of(s, &meta->generation))
+		return verdict;
+	*why = power_cut;
+	return RELATION_COMPARE;
+}
+
+/* Not of one that nobody says to have all: who chooses among the replicas is to hear of it. */
+static void
+sync_warn(const struct sync *s)
+{
+	if (s->power == LOCAL_POWER_KEPT)
+		return;
+	(void)fprintf(stderr,
+		      "replctl: the program of %s ended without closing it, and %s: it may lack "
+		      "what other replicas have. Before its program is started: replctl newest %s, "
+		      "and behind it the other replicas\n",
+		      s->quoted_file,
+		      s->power == LOCAL_POWER_CUT ? "this machine was started anew since"
+						  : "this machine may have lost its power since",
+		      s->quoted_target);
+}
+
+static void
+refuse_next(struct sync *s, const char *why)
+{
+	if (why == power_cut)
+		ctl_next_newest(s->c, s->quoted_target,
+				"replctl verify %s %s (what differs); where the program makes its "
+				"data durable before they are replicated, so that the file has "
+				"all: replctl sync --force %s %s (overwrite the replica)",
+				s->quoted_file, s->quoted_target, s->quoted_file, s->quoted_target);
+	else
+		ctl_next(s->c,
+			 "replctl verify %s %s (what differs); replctl restore %s OTHER-FILE (take "
+			 "the replica's data); replctl sync --force %s %s (overwrite the replica)",
+			 s->quoted_file, s->quoted_target, s->quoted_target, s->quoted_file,
+			 s->quoted_target);
+}
+
 static int
 sync_refuse(struct sync *s, const char *why)
 {
 	const struct sidecar *local = sync_local(s);
 	bool newer = local && judge_relation(local, &remote_info(s->c->remote)->meta) == GEN_BEHIND;
 
-	ctl_next(s->c,
-		 "replctl verify %s %s (what differs); replctl restore %s OTHER-FILE (take the "
-		 "replica's data); replctl sync --force %s %s (overwrite the replica)",
-		 s->quoted_file, s->quoted_target, s->quoted_target, s->quoted_file,
-		 s->quoted_target);
-	return err_set(&s->c->err, newer || why == made_anew ? REPL_E_REFUSED : REPL_E_DIVERGED,
+	refuse_next(s, why);
+	return err_set(&s->c->err,
+		       newer || why == made_anew || why == power_cut ? REPL_E_REFUSED
+								     : REPL_E_DIVERGED,
 		       "%s, and the contents differ; nothing was changed", why);
 }
 
@@ -477,6 +537,25 @@ sync_adopt(struct sync *s)
 
 /* ---- copying ---- */
 
+/*
+ * What the file has lost another replica may have, of its generation: neither the file nor what is
+ * made equal to it may descend from that.
+ */
+static void
+sync_advance(struct sync *s, bool changed, const struct gen_id *fresh, const struct gen_id *id)
+{
+	struct sidecar *meta = &s->local.meta;
+	const struct generation before = meta->generation;
+
+	if (s->power == LOCAL_POWER_KEPT || gen_id_is_nil(&before.current))
+		lineage_sync(meta, changed || s->resolved, fresh, id);
+	else if (s->resolved)
+		lineage_sync_lost(meta, fresh);
+	/* Of a generation that begins with what the file has nothing is lost. */
+	if (!sync_is_of(s, &before))
+		local_boot(&meta->boot);
+}
+
 /* Record what both sides are about to be: the local side first. */
 static const struct generation *
 sync_chain(void *arg, uint64_t moved, struct err *e)
@@ -499,7 +578,7 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 		s->anew = false;
 	}
 	if (!rc)
-		lineage_sync(meta, moved || sync_is_part(s) || s->resolved, &fresh, &id);
+		sync_advance(s, moved || sync_is_part(s), &fresh, &id);
 	meta->state = SIDECAR_UP_TO_DATE;
 	meta->opening = false;
 	if (!rc)
@@ -600,11 +679,9 @@ sync_check_blank(struct sync *s)
 static int
 sync_decide(struct sync *s)
 {
-	const struct sidecar *meta = &remote_info(s->c->remote)->meta;
 	const char *why;
+	enum relation_verdict verdict = sync_judge(s, &why);
 	int rc;
-
-	enum relation_verdict verdict = relation_judge(sync_local(s), meta, &why);
 
 	if (s->resolved) {
 		s->anew = s->blank;
@@ -660,8 +737,7 @@ sync_dry_run(struct sync *s)
 		err_clear(&c->err);
 		return sync_check_new(s);
 	}
-	if (rc && !c->options.force &&
-	    relation_judge(sync_local(s), &remote_info(c->remote)->meta, &why) == RELATION_COMPARE)
+	if (rc && !c->options.force && sync_judge(s, &why) == RELATION_COMPARE)
 		return sync_refuse(s, why);
 	if (rc && !c->options.force && s->blank)
 		return sync_refuse(s, made_anew);
@@ -757,6 +833,8 @@ sync_run(struct sync *s, const char *target)
 	}
 	if (!rc)
 		rc = c->options.dry_run ? sync_dry_run(s) : sync_decide(s);
+	if (!rc)
+		sync_warn(s);
 	if (!rc && !c->options.dry_run)
 		missedmark_answered(s->pool.path);
 	if (!rc && s->resolved) {

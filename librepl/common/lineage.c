@@ -140,6 +140,12 @@ lineage_sync(struct sidecar *file, bool changed, const struct gen_id *fresh,
 	gen_advance(&file->generation, id);
 }
 
+void
+lineage_sync_lost(struct sidecar *file, const struct gen_id *fresh)
+{
+	gen_replace(&file->generation, fresh);
+}
+
 /*
  * Who descends from a generation has all that was acknowledged in it. This one may not: its old
  * writer, who has, must find that the two have diverged.

@@ -73,6 +73,13 @@ void lineage_part(struct sidecar *s, uint64_t position);
 void lineage_sync(struct sidecar *file, bool changed, const struct gen_id *fresh,
 		  const struct gen_id *id);
 
+/*
+ * The same, by which what the replica has is discarded, of a file that may lack some of what was
+ * acknowledged in its generation: that becomes no ancestor. (Who discards nothing leaves it to both
+ * of them, as one of which nobody says that they have all.)
+ */
+void lineage_sync_lost(struct sidecar *file, const struct gen_id *fresh);
+
 /* A replica becomes a primary, of generation id. */
 void lineage_promote(struct sidecar *s, const struct gen_id *id);
 

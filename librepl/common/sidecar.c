@@ -44,7 +44,8 @@ enum {
 	AT_BACKING = 664,
 	AT_LAYOUT = 680,
 	AT_ORDER = 688,
-	AT_ZERO_696 = 696,
+	AT_BOOT = 696,
+	AT_ZERO_712 = 712,
 };
 
 #define MAGIC            "REPLSIDE"
@@ -63,12 +64,14 @@ enum {
 #define MINOR_BACKING    6     /* brought what the pool lies in, and whether that is settled */
 #define MINOR_LAYOUT     7     /* brought how a set has its bytes */
 #define MINOR_ORDER      8     /* brought the order of its files */
+#define MINOR_BOOT       9     /* brought since when its machine runs */
 #define MINOR_TWO_ATTR   1     /* attributes, of later major versions */
 #define MINOR_TWO_OPEN   2     /* the first opening, of later major versions */
 #define MINOR_TWO_RECORD 3     /* both, of later major versions */
 #define MINOR_TWO_BACK   4     /* both, of later major versions */
 #define MINOR_TWO_LAYOUT 5     /* the bytes of a set, of later major versions */
 #define MINOR_TWO_ORDER  6     /* the order of its files, of later major versions */
+#define MINOR_TWO_BOOT   7     /* since when its machine runs, of later major versions */
 #define POOL_PAGE        4096U /* of versions below 4 a size is a multiple of it */
 
 /* What a copy on media is. */
@@ -178,6 +181,8 @@ encode_version(const struct sidecar *s, uint8_t *slot)
 		minor = major > 1 ? MINOR_TWO_LAYOUT : MINOR_LAYOUT;
 	if (s->order)
 		minor = major > 1 ? MINOR_TWO_ORDER : MINOR_ORDER;
+	if (!gen_id_is_nil(&s->boot))
+		minor = major > 1 ? MINOR_TWO_BOOT : MINOR_BOOT;
 	put_le16(slot + AT_MAJOR, (uint16_t)major);
 	put_le16(slot + AT_MINOR, (uint16_t)minor);
 }
@@ -226,6 +231,7 @@ sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
 	memcpy(slot + AT_BACKING, s->backing.b, GEN_ID_SIZE);
 	put_le64(slot + AT_LAYOUT, s->layout);
 	put_le64(slot + AT_ORDER, s->order);
+	memcpy(slot + AT_BOOT, s->boot.b, GEN_ID_SIZE);
 	put_le64(slot + AT_CHECKSUM, slot_sum(slot));
 }
 
@@ -293,12 +299,20 @@ has_order(const uint8_t *slot)
 	return has_minor(slot, MINOR_ORDER, MINOR_TWO_ORDER);
 }
 
+static bool
+has_boot(const uint8_t *slot)
+{
+	return has_minor(slot, MINOR_BOOT, MINOR_TWO_BOOT);
+}
+
 /* Where what the slot's version does not know begins. */
 static size_t
 reserved_at(const uint8_t *slot)
 {
+	if (has_boot(slot))
+		return AT_ZERO_712;
 	if (has_order(slot))
-		return AT_ZERO_696;
+		return AT_BOOT;
 	if (has_layout(slot))
 		return AT_ORDER;
 	if (has_backing(slot))
@@ -334,9 +348,9 @@ check_reserved(const uint8_t *slot, struct err *e)
 			   (get_le32(slot + AT_FLAGS) & (FLAG_PRIMARY | FLAG_COMMITTED))))
 		return err_set(e, REPL_E_CORRUPT, "version 1 with a journal or a primary");
 	if (major < 3 && !all_zero(slot + AT_LOG_OFF, AT_ATTR - AT_LOG_OFF) &&
-	    minor <= (major == 2 ? MINOR_TWO_ORDER : MINOR_ORDER))
+	    minor <= (major == 2 ? MINOR_TWO_BOOT : MINOR_BOOT))
 		return err_set(e, REPL_E_CORRUPT, "version %u with a round log", major);
-	if (has_minor(slot, MINOR_ORDER + 1, MINOR_TWO_ORDER + 1))
+	if (has_minor(slot, MINOR_BOOT + 1, MINOR_TWO_BOOT + 1))
 		return 0;
 	zero = reserved_at(slot);
 	if ((get_le32(slot + AT_FLAGS) & ~known) || !all_zero(slot + AT_ZERO_68, 4) ||
@@ -479,6 +493,8 @@ sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct 
 		got.layout = get_le64(slot + AT_LAYOUT);
 	if (has_order(slot))
 		got.order = get_le64(slot + AT_ORDER);
+	if (has_boot(slot))
+		memcpy(got.boot.b, slot + AT_BOOT, GEN_ID_SIZE);
 	memcpy(got.generation.current.b, slot + AT_GENERATION, GEN_ID_SIZE);
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(got.generation.history[i].b, slot + AT_HISTORY + i * GEN_ID_SIZE,

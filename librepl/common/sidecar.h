@@ -89,6 +89,11 @@ struct sidecar {
 	uint64_t layout;
 	/* The same: which files it names, and in which order. 0: nobody knows. */
 	uint64_t order;
+	/*
+	 * Of a file: the run of its machine in which its writer opened it. Nil: nobody knows. In a
+	 * later one a file that its writer did not close may lack what that has stored.
+	 */
+	struct gen_id boot;
 	bool settled; /* of a device: nothing was stored since all of it was flushed */
 };
 

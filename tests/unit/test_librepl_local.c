@@ -82,6 +82,40 @@ doubt_tells_of_no_growth(void **state)
 	tempdir_free(dir);
 }
 
+/* While the machine runs the kernel has what a killed program has stored. */
+static void
+record_tells_whether_the_power_was_kept(void **state)
+{
+	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8];
+	struct gen_id now;
+	struct local l;
+
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(file, sizeof(file), "%s/pool", dir);
+	local_boot(&now);
+	assert_false(gen_id_is_nil(&now));
+	begin(&l, file);
+	assert_int_equal(local_power(&l), LOCAL_POWER_KEPT);
+	assert_int_equal(local_store(&l, NULL), 0);
+	local_doubt(&l);
+	assert_true(l.meta.writer_open && gen_id_equal(&l.meta.boot, &now));
+	assert_int_equal(local_power(&l), LOCAL_POWER_KEPT);
+	/* Who doubts of one that was not closed before does not know since when. */
+	l.meta.boot.b[0] ^= 1;
+	local_doubt(&l);
+	local_fini(&l);
+	local_init(&l);
+	assert_int_equal(local_open(&l, file, 4096, NULL), 0);
+	assert_int_equal(local_power(&l), LOCAL_POWER_CUT);
+	memset(&l.meta.boot, 0, sizeof(l.meta.boot));
+	assert_int_equal(local_power(&l), LOCAL_POWER_UNTOLD);
+	l.meta.writer_open = false;
+	assert_int_equal(local_power(&l), LOCAL_POWER_KEPT);
+	local_fini(&l);
+	tempdir_free(dir);
+}
+
 /* An administrator's command makes it, and the program is to go on with it. */
 static void
 record_belongs_to_the_files_owner(void **state)
@@ -342,6 +376,7 @@ main(void)
 		cmocka_unit_test(file_of_a_range_in_pieces),
 		cmocka_unit_test(second_record_replaces_none),
 		cmocka_unit_test(doubt_tells_of_no_growth),
+		cmocka_unit_test(record_tells_whether_the_power_was_kept),
 		cmocka_unit_test(record_belongs_to_the_files_owner),
 		cmocka_unit_test(what_a_target_left_is_refused),
 		cmocka_unit_test(no_record_where_nothing_is_written),

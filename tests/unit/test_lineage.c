@@ -239,6 +239,18 @@ sync_makes_a_part_whole_under_a_name_of_its_own(void **state)
 	assert_true(names(&file, 9) && !names(&file, 3));
 }
 
+/* What its machine has lost another one may have. */
+static void
+sync_of_a_lost_file_descends_from_no_part(void **state)
+{
+	const struct gen_id fresh = id(9);
+	struct sidecar file = replica(SIDECAR_UP_TO_DATE, 0);
+
+	(void)state;
+	lineage_sync_lost(&file, &fresh);
+	assert_true(names(&file, 9) && names(&file, 2) && !names(&file, 3));
+}
+
 /* It has the bytes of one that lags, too, and was promoted: no part of its bears a whole's name. */
 static void
 promoted_laggard_that_equals_another(void **state)
@@ -347,6 +359,7 @@ main(void)
 		cmocka_unit_test(equal_copy_says_how_much_it_has),
 		cmocka_unit_test(promoted_whole_names_all),
 		cmocka_unit_test(sync_makes_a_part_whole_under_a_name_of_its_own),
+		cmocka_unit_test(sync_of_a_lost_file_descends_from_no_part),
 		cmocka_unit_test(promoted_laggard_that_equals_another),
 		cmocka_unit_test(equal_file_names_no_part),
 		cmocka_unit_test(of_several_equal_ones_the_chain_that_tells_most_is_taken),

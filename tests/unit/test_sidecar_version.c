@@ -247,6 +247,39 @@ the_order_of_a_set_has_a_version(void **state)
 	}
 }
 
+/* Of which run of its machine a file is that was not closed. */
+static void
+the_boot_of_a_file_has_a_version(void **state)
+{
+	struct sidecar s = {.sequence = 1, .pool_size = 4096, .state = SIDECAR_UP_TO_DATE}, got;
+	uint8_t slot[SIDECAR_SLOT_SIZE], want[SIDECAR_SLOT_SIZE];
+
+	(void)state;
+	for (unsigned major = 1; major <= 3; major++) {
+		s.primary = major == 2;
+		s.log_off = major == 3 ? 2 * SIDECAR_SIZE : 0;
+		s.log_len = major == 3 ? 4096 : 0;
+		memset(s.boot.b, 0, sizeof(s.boot.b));
+		sidecar_encode(&s, want);
+		want[10] = major == 1 ? 9 : 7;
+		memcpy(want + 696,
+		       "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10", 16);
+		seal(want);
+		memcpy(s.boot.b, want + 696, 16);
+		sidecar_encode(&s, slot);
+		assert_memory_equal(slot, want, sizeof(want));
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_memory_equal(got.boot.b, s.boot.b, 16);
+		slot[10]--;
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), REPL_E_CORRUPT);
+		memset(slot + 696, 0, 16);
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_true(gen_id_is_nil(&got.boot));
+	}
+}
+
 /* Earlier versions refuse a size that is not of whole pages: so it makes another one, whatever else
  * there is. */
 static void
@@ -416,6 +449,7 @@ main(void)
 		cmocka_unit_test(what_it_lies_in_has_a_version),
 		cmocka_unit_test(how_a_set_has_its_bytes_has_a_version),
 		cmocka_unit_test(the_order_of_a_set_has_a_version),
+		cmocka_unit_test(the_boot_of_a_file_has_a_version),
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(round_log_is_version_3),
