@@ -35,10 +35,24 @@ remove_confirm(struct ctl *c, struct json_object *info, uint64_t size)
 	return confirm(c, question, again);
 }
 
+/* That the record of a primary is open may be of a program that was killed. */
+static int
+remove_check_primary(struct ctl *c)
+{
+	int rc = remote_pool_open(c->remote, c->target.pool, REMOTE_STABLE, &c->err);
+
+	if (rc == REPL_E_BUSY)
+		return rc;
+	err_clear(&c->err);
+	return 0;
+}
+
 /* What the target would say, in a dry run. */
 static int
 remove_check(struct ctl *c, struct json_object *info)
 {
+	if (info && out_member_bool(info, "primary"))
+		return remove_check_primary(c);
 	if (!info || !out_member_bool(info, "writer_open"))
 		return 0;
 	return ctl_has_writer(c, out_member(info, "writer"));

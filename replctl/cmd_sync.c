@@ -246,10 +246,8 @@ sync_open_dry(struct sync *s)
 
 	if (rc)
 		return rc;
-	if (meta->writer_open)
-		return ctl_has_writer(c, meta->writer);
 	if (!meta->primary)
-		return 0;
+		return meta->writer_open ? ctl_has_writer(c, meta->writer) : 0;
 	ctl_next(c, "replctl info %s; replctl demote %s (when its own program has ended)",
 		 s->quoted_target, s->quoted_target);
 	return err_set(&c->err, REPL_E_REFUSED,

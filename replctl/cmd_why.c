@@ -575,8 +575,8 @@ judge_info(struct why *w, struct json_object *info, struct json_object *writer)
 		judge_writer(w, writer);
 		return;
 	}
-	/* Of one whose writer is gone the target says "unknown". */
-	if (s.writer_open && s.state == SIDECAR_UP_TO_DATE) {
+	/* Of one whose writer is gone the target says "unknown". A primary's has no session. */
+	if (s.writer_open && s.state == SIDECAR_UP_TO_DATE && !s.primary) {
 		w->reason = REPL_REASON_OTHER_WRITER;
 		evidence_add(w,
 			     "open for writing by %s; its session does not tell what it does: it "
@@ -587,7 +587,9 @@ judge_info(struct why *w, struct json_object *info, struct json_object *writer)
 	evidence_add(w, "no session says that it has it open for writing; last writer: %s",
 		     out_member(info, "writer"));
 	if (s.writer_open)
-		evidence_add(w, "that writer has not closed it");
+		evidence_add(w, s.primary ? "its own program has it open, or has ended without "
+					    "closing it"
+					  : "that writer has not closed it");
 	judge_generation(w, info);
 }
 

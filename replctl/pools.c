@@ -170,10 +170,10 @@ print_row(struct out_table *t, struct json_object *info)
 	/* Below it: beside it a terminal of 80 columns has no room. */
 	if (strcmp(sidecar, "ok") != 0)
 		out_table_note(t, "%s", sidecar);
-	else if (writer)
-		out_table_note(t, "open for writing by %s", out_member(info, "writer"));
 	else if (primary)
 		out_table_note(t, "a primary");
+	else if (writer)
+		out_table_note(t, "open for writing by %s", out_member(info, "writer"));
 	else if (is_unwritten(info))
 		out_table_note(t, "never written: all of it is zero");
 }

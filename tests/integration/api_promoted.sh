@@ -48,6 +48,17 @@ ok persist 0 8192 4096
 # In use it is nobody's to write or to demote.
 ctl_fails 4 "in use" demote "$T/p"
 ctl_fails 4 "promoted" sync --force "$FILE" "$T/p"
+ctl_fails 4 "is the primary now" sync --dry-run "$FILE" "$T/p"
+for dry in --dry-run ""; do
+	# shellcheck disable=SC2086
+	ctl_fails 4 "is a primary and in use" remove --force $dry "$T/p"
+done
+# It is that, and nobody's who promoted it to write to.
+ctl list "$T" >"$TMP/out" || fail "list: $(cat "$TMP/out")"
+grep -A 1 "^p " "$TMP/out" | grep -q "^ *a primary$" || fail "$(cat "$TMP/out")"
+ctl why "$T/p" >"$TMP/out" || fail "why: $(cat "$TMP/out")"
+grep -q "^reason  *promoted:" "$TMP/out" && ! grep -q "open for writing by" "$TMP/out" &&
+	grep -q "its own program has it open" "$TMP/out" || fail "$(cat "$TMP/out")"
 ok compare 0
 same
 ok close
