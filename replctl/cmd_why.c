@@ -521,6 +521,27 @@ judge_generation(struct why *w, struct json_object *info)
 		w->reason = REPL_REASON_INCONSISTENT;
 }
 
+/* A drain counts without a replica that it does not wait for. */
+static void
+judge_waited(struct why *w, struct json_object *info)
+{
+	uint64_t position = out_member_u64(info, "position");
+
+	if (w->reason != REPL_REASON_WRITER_GONE)
+		return;
+	if (out_member_bool(info, "waited")) {
+		evidence_add(w, "drains waited for it");
+		return;
+	}
+	w->meaning = "its writer ended without closing it, and nothing says that drains waited for "
+		     "it: it holds those up to its position, and may lack later ones that were "
+		     "acknowledged";
+	if (position)
+		evidence_add(w, "position %" PRIu64 " of that generation", position);
+	else
+		evidence_add(w, "no position is told");
+}
+
 /* As create makes it, or a sync that has come no further. */
 static void
 judge_unwritten(struct why *w, const char *replica)
@@ -591,6 +612,7 @@ judge_info(struct why *w, struct json_object *info, struct json_object *writer)
 					    "closing it"
 					  : "that writer has not closed it");
 	judge_generation(w, info);
+	judge_waited(w, info);
 }
 
 /* Seen from the target a session that writes is no fault: it may be the only one there is. */

@@ -117,8 +117,9 @@
 	X(OUTDATED, "outdated", "it misses updates that were acknowledged without it",             \
 	  "replctl sync FILE TARGET/POOL; or open the program that replicates to it")              \
 	X(WRITER_GONE, "writer-gone",                                                              \
-	  "its writer ended without closing it: it holds all that was acknowledged until then, "   \
-	  "and perhaps more; another copy may have gone on without it",                            \
+	  "its writer ended without closing it: it holds all that it has acknowledged, which is "  \
+	  "all where drains waited for it, and perhaps more; another copy may have gone on "       \
+	  "without it",                                                                            \
 	  "if the program still runs: replctl why FILE; if its machine has lost its power, or "    \
 	  "FILE is lost: replctl newest TARGET/POOL and the other replicas tells which to "        \
 	  "restore; else start it again")                                                          \

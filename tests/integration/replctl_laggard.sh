@@ -31,6 +31,11 @@ leave_behind b
 cmp -s "$TMP/p" "$TMP/serve/pools/b" && fail "b has all"
 has_a
 
+# What it has acknowledged is not all.
+ctl why "$T/b" >"$TMP/out" || fail "why: $(cat "$TMP/out")"
+grep -q "^reason  *writer-gone: .* may lack later ones that were acknowledged" "$TMP/out" || lost "b passes for whole: $(cat "$TMP/out")"
+grep -q "position $(ctl info --json "$T/b" | member position) of that generation" "$TMP/out" || fail "why: $(cat "$TMP/out")"
+
 # Nobody but the file may have what was written last. Of what was restored it is known how much it has.
 for dry in "" --dry-run; do
 	# shellcheck disable=SC2086
@@ -203,6 +208,9 @@ set_up_async() {
 set_up_async "$TMP/q"
 fill 1
 leave_behind e
+ctl why "$T/d" >"$TMP/out" || fail "why: $(cat "$TMP/out")"
+grep -q "^reason  *writer-gone: .* all where drains waited for it" "$TMP/out" && grep -q "drains waited for it$" "$TMP/out" ||
+	fail "why: $(cat "$TMP/out")"
 ctl restore "$T/e" "$TMP/behind" >"$TMP/out" 2>&1 || fail "restore of e"
 set_up_async "$TMP/behind"
 refused REPL_E_DIVERGED "^[^ ]*/d: the replica is newer.*replctl resolve --discard local" open

@@ -53,6 +53,10 @@ cmp -s "$TMP/p" "$pools/b" && fail "b has all"
 grep -q "no position record" "$TMP/serve.log" || fail "there is room for a position record"
 rm "$pools/.filler"
 
+ctl why "$T/b" >"$TMP/out" || fail "why: $(cat "$TMP/out")"
+grep -q "may lack later ones that were acknowledged" "$TMP/out" && grep -q "no position is told" "$TMP/out" ||
+	fail "why: $(cat "$TMP/out")"
+
 # Opened where it lies without a promotion, as its session has left it.
 for part in "" .repl; do
 	cp -p "$pools/b$part" "$pools/d$part"
