@@ -263,11 +263,18 @@ notes_make(struct choice *x)
 	}
 }
 
-/* Of one that is outdated a part is there, whoever has waited for it. */
+/*
+ * Of one that is outdated, or that a copy has not ended in, a part is there, whoever has waited for
+ * it. A primary's is of the generation before.
+ */
 static void
 position_text(const struct row *r, char out[OUT_NUMBER_MAX])
 {
-	if (r->meta.waited && r->meta.state != SIDECAR_OUTDATED)
+	if (r->meta.primary)
+		(void)snprintf(out, OUT_NUMBER_MAX, "-");
+	else if (r->meta.state == SIDECAR_INCONSISTENT)
+		(void)snprintf(out, OUT_NUMBER_MAX, "?");
+	else if (r->meta.waited && r->meta.state != SIDECAR_OUTDATED)
 		(void)snprintf(out, OUT_NUMBER_MAX, "all");
 	else if (r->meta.position)
 		(void)snprintf(out, OUT_NUMBER_MAX, "%" PRIu64, r->meta.position);

@@ -18,6 +18,11 @@ noted() {
 	grep -A 1 "^$T/$1 " "$TMP/out" | tail -n 1 | grep -Eq "$2" || fail "of $1: $(cat "$TMP/out")"
 }
 
+# position POOL TEXT: in that column, behind state and generation.
+position() {
+	grep "^$T/$1 " "$TMP/out" | awk '{print $4}' | grep -Fqx -- "$2" || fail "position of $1, not $2: $(cat "$TMP/out")"
+}
+
 fails() {
 	rc=$1 text=$2
 	shift 2
@@ -74,6 +79,16 @@ fill 1
 leave_behind e
 newest d e d
 noted e "$T/d has been waited for"
+position d all
+
+# Whoever has waited for it, of a copy that was cut off nobody knows what is there.
+for part in "" .repl; do
+	cp -p "$TMP/serve/pools/d$part" "$TMP/serve/pools/broken$part"
+done
+mark_pool broken inconsistent
+[ "$(ctl info --json "$T/broken" | member waited)" = True ] || fail "nobody has waited for it"
+newest d d broken
+position broken "?"
 
 # It had been away, and was lost once more while it was brought back: of the generation that both are of it may have more, and is
 # not overwritten by what is restored from the other one.
@@ -160,6 +175,7 @@ ctl newest --json "$T/g" "$T/f" >"$TMP/json" 2>/dev/null && fail "as JSON"
 grep -q "next: look at the data: replctl restore" "$TMP/err" || fail "no next step: $(cat "$TMP/err")"
 newest g g
 noted g "it was promoted"
+position g -
 
 # What can't be chosen, or not be asked.
 ctl create "$T/new" --size 4M >/dev/null || fail "create"
@@ -184,6 +200,7 @@ fails 4 "neither names the other's generation" "$T/e" "$T/d"
 # Nor is one that was promoted: its position is of the generation that it then names.
 ctl promote "$T/c" >"$TMP/out" 2>&1 || fail "promote of c: $(cat "$TMP/out")"
 fails 4 "$T/c was promoted .* of which $T/$take may have more" "$T/c" "$T/$take"
+position c -
 
 # They are asked at once: six that hang cost the time of one.
 printf '[repl]\nconnect-timeout = 3000\n' >"$TMP/short.conf"
