@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "commands.h"
 #include "control.h"
+#include "interrupt.h"
 #include "out.h"
 #include "show.h"
 
@@ -54,8 +55,13 @@ primary_call(struct ctl *c, const char *method, struct json_object **info)
 	control_add(params, "name", json_object_new_string(c->target.pool));
 	if (c->options.force)
 		control_add(params, "force", json_object_new_boolean(true));
+	/* The target goes on with it all the same: who ends this command is to hear of that. */
+	interrupt_catch();
 	rc = remote_call_by(c->remote, method, params, clock_deadline(primary_ms(c)), &result,
 			    &c->err);
+	if (rc == REPL_E_LOST && interrupt_seen())
+		rc = err_set(&c->err, REPL_E_LOST, "interrupted, without an answer of %s",
+			     c->host_text);
 	if (rc == REPL_E_TIMEOUT || rc == REPL_E_LOST)
 		next_unanswered(c, promotes(method));
 	if (rc)
@@ -99,6 +105,7 @@ primary_run(struct ctl *c, const char *target, const char *method, const char *d
 	struct json_object *info = NULL;
 	int rc = ctl_target(c, target, CTL_POOL);
 
+	c->cancel = interrupt_flag();
 	if (!rc)
 		rc = ctl_connect(c);
 	if (!rc && promotes(method))

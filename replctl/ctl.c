@@ -108,9 +108,10 @@ ctl_target(struct ctl *c, const char *text, enum ctl_naming naming)
 }
 
 static int
-connect_by(struct ctl *c, const struct remote_hooks *hooks)
+connect_for(struct ctl *c, bool lanes)
 {
-	int rc = remote_new(c->cfg, &c->target, hooks, &c->remote, &c->err);
+	const struct remote_hooks hooks = {.cancel = c->cancel, .lanes = lanes};
+	int rc = remote_new(c->cfg, &c->target, &hooks, &c->remote, &c->err);
 
 	c->connected = rc == 0;
 	return rc;
@@ -119,13 +120,13 @@ connect_by(struct ctl *c, const struct remote_hooks *hooks)
 int
 ctl_connect(struct ctl *c)
 {
-	return connect_by(c, NULL);
+	return connect_for(c, false);
 }
 
 int
 ctl_connect_lanes(struct ctl *c)
 {
-	return connect_by(c, &(const struct remote_hooks){.lanes = true});
+	return connect_for(c, true);
 }
 
 void

@@ -62,6 +62,7 @@ struct ctl {
 	const char *file;                  /* the local pool, as given; NULL: none is named */
 	const char *maybe_file; /* taken for a target, where a file might be named as well */
 	struct remote *remote;
+	const _Atomic int *cancel; /* of struct remote_hooks, or NULL */
 	bool degraded; /* answered, and what it tells is not well: that is the exit status */
 	struct err err;
 	char next[CTL_NEXT_MAX]; /* "" if nobody knows one */

@@ -2,22 +2,25 @@
 #include "interrupt.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "err.h"
 
 enum { SIGS = 3 };
 
 static const int sigs[SIGS] = {SIGINT, SIGTERM, SIGHUP};
 static bool ignored[SIGS];
-static volatile sig_atomic_t seen;
+static _Atomic int seen; /* 0, or the status that a call which it cuts short ends with */
 static const char *guarded;
 
 static void
 note(int sig)
 {
 	(void)sig;
-	seen = 1;
+	atomic_store(&seen, REPL_E_LOST);
 }
 
 /* Not looked up later: while libfabric is loaded (fabric_load.c) they are not what they were. */
@@ -43,7 +46,13 @@ interrupt_catch(void)
 bool
 interrupt_seen(void)
 {
-	return seen != 0;
+	return atomic_load(&seen) != 0;
+}
+
+const _Atomic int *
+interrupt_flag(void)
+{
+	return &seen;
 }
 
 static void

@@ -12,6 +12,9 @@ void interrupt_begin(void);
 void interrupt_catch(void);
 bool interrupt_seen(void);
 
+/* For struct remote_hooks: a call to a target ends with REPL_E_LOST when one was noted. */
+const _Atomic int *interrupt_flag(void);
+
 /*
  * A mapped file that is cut by somebody else ends the program with a text and
  * status 1. file is borrowed for good.

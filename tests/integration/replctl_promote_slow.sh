@@ -47,15 +47,32 @@ is_replica() {
 	! is_primary && grep -q '"state"' "$TMP/info"
 }
 
-# unanswered COMMAND COME-ABOUT WORDS: its connection is lost while the target is at it, it tells by which look the same again
+# as_in_front ARG...: as ctl_start, but that an interrupt is not ignored, as a shell has it for what is in its background.
+as_in_front() {
+	REPL_CONFIG=$TMP/login.conf python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$REPLCTL" "$@" </dev/null >"$TMP/bg.out" 2>"$TMP/bg.err" &
+	CTL_PID=$!
+	PIDS="$PIDS $CTL_PID"
+}
+
+# unanswered COMMAND COME-ABOUT WORDS [SIGNAL]: its connection is lost, or it gets that signal, while the target is at it, it tells by which look the same again
 # is right, and it comes to its end.
 unanswered() {
 	relay
 	: >"$GATE"
-	ctl_start "$1" "$VIA/it's"
+	as_in_front "$1" "$VIA/it's"
 	wait_for 20 test -e "$GATE.met" || fail "$1: no sync: $(cat "$TMP/bg.err")"
-	signalled KILL "$RELAY_PID"
-	wait "$CTL_PID" && fail "$1: answered: $(cat "$TMP/bg.out" "$TMP/bg.err")"
+	if [ -n "${4-}" ]; then
+		kill -"$4" "$CTL_PID"
+		wait "$CTL_PID"
+		status=$?
+		[ "$status" -eq 7 ] || fail "$1, SIG$4: exit $status: $(cat "$TMP/bg.out" "$TMP/bg.err")"
+		grep -q "interrupted" "$TMP/bg.err" || fail "$1, SIG$4: $(cat "$TMP/bg.err")"
+	else
+		signalled KILL "$RELAY_PID"
+		wait "$CTL_PID" && fail "$1: answered: $(cat "$TMP/bg.out" "$TMP/bg.err")"
+	fi
 	grep -q "^next: the target may still be at it: replctl info '$VIA/it'.* tells whether it is $3, .*promote no other replica" "$TMP/bg.err" ||
 		fail "$1: $(cat "$TMP/bg.err")"
 	rm "$GATE" "$GATE.met"
@@ -64,3 +81,5 @@ unanswered() {
 
 unanswered promote is_primary "the primary; if not"
 unanswered demote is_replica "still the primary; if so"
+unanswered promote is_primary "the primary; if not" INT
+unanswered demote is_replica "still the primary; if so" TERM
