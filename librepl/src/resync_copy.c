@@ -185,14 +185,15 @@ pass_left(const struct resync_run *r)
 }
 
 /*
- * Of what is yet to be compared as much will differ as of what was, of which little foretells no
- * more than an eighth of all would: room that will not do is not filled before that is known, at
- * the cost of all others who need space there.
+ * Of what is yet to be compared as much will differ as of what was: room that will not do is not
+ * filled before that is known, at the cost of all others who need space there. What differs often
+ * lies together, as a log that the pool begins with: until half of all was compared that foretells
+ * no more than it would then.
  */
 static uint64_t
 pass_expects(const struct resync_run *r, uint64_t left)
 {
-	uint64_t share = (r->passed + left) / 8, seen = r->passed > share ? r->passed : share;
+	uint64_t half = (r->passed + left) / 2, seen = r->passed > half ? r->passed : half;
 
 	return seen ? (uint64_t)((double)r->found / (double)seen * (double)left) : 0;
 }

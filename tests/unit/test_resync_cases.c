@@ -368,7 +368,7 @@ tight_begin(uint64_t seed, unsigned shift)
  * journal, or its disk, takes so many bytes.
  */
 static void
-tight_run(uint64_t seed, unsigned shift, unsigned apart, uint64_t most)
+tight_run(uint64_t seed, unsigned shift, unsigned first, unsigned apart, uint64_t most)
 {
 	struct resync_progress progress = {0};
 	struct resync s = {.remote = &w.target,
@@ -387,7 +387,7 @@ tight_run(uint64_t seed, unsigned shift, unsigned apart, uint64_t most)
 	w.journal_max = seed % 4 < 2 ? most : UINT64_MAX;
 	w.disk = seed % 4 < 2 ? 0 : most;
 	for (unsigned b = 0; b < BLOCKS; b++)
-		w.target.value[b] = w.value[b] ^ (b % apart == 0);
+		w.target.value[b] = w.value[b] ^ (b < first || b % apart == apart / 2);
 	given_up = false;
 	w.staged = 0;
 	(void)run_to_end(&s, RESYNC_DELTA);
@@ -399,10 +399,13 @@ a_journal_that_just_fits_is_used(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 200; seed++) {
-		tight_run(seed, 12, 1, (BLOCKS + 2) * BLOCK);
+		tight_run(seed, 12, 0, 1, (BLOCKS + 2) * BLOCK);
 		assert_false(given_up);
 		/* Most of what is marked is equal. */
-		tight_run(seed, 14, 4, BLOCKS / 2 * BLOCK);
+		tight_run(seed, 14, 0, 4, BLOCKS / 2 * BLOCK);
+		assert_false(given_up);
+		/* What differs is come upon first, and half of all would do. */
+		tight_run(seed, 14, BLOCKS / 8, 8, (BLOCKS - 6) * BLOCK);
 		assert_false(given_up);
 	}
 }
@@ -416,7 +419,7 @@ room_that_will_not_do_is_not_filled(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed < 200; seed++)
 		for (unsigned shift = 12; shift < 15; shift += 2) {
-			tight_run(seed, shift, 1, most);
+			tight_run(seed, shift, 0, 1, most);
 			assert_true(given_up);
 			assert_true(w.staged <= most / 2);
 		}
