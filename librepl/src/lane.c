@@ -492,39 +492,49 @@ lanes_sleep(struct lane **waiting, unsigned n, bool any, uint64_t deadline_ns)
 	fab_lanes_wait(fabs + first, n - first, -1, deadline_ns);
 }
 
+static uint64_t
+earlier(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns < b_ns ? a_ns : b_ns;
+}
+
 /*
  * Run until all of them have come so far, or any; *waiting gets those that have not by the
- * deadline; how many.
+ * deadline; how many. *held_ns: what of the time was this machine's.
  */
 static unsigned
 lanes_run_by(struct lane **lanes, unsigned count, bool any, bool (*until)(const struct lane *),
-	     uint64_t deadline_ns, struct lane **waiting)
+	     uint64_t deadline_ns, struct lane **waiting, uint64_t *held_ns)
 {
 	/* Whether cores are scarce is known from earlier calls. */
 	static _Thread_local struct spin spin;
 	uint64_t poll_ns = count > 0 ? lanes[0]->busy_poll_ns : 0;
+	uint64_t since_ns = clock_now_ns(), now_ns, look_ns;
 	unsigned n;
 
+	*held_ns = 0;
 	spin_reset(&spin);
 	for (;;) {
-		uint64_t now_ns;
 		bool moved = lanes_turn(lanes, count, until, waiting, &n);
 
 		if (n == 0 || (any && n < count))
 			return 0;
+		if (!moved && spin_again_for_answer(&spin, poll_ns))
+			continue;
+		now_ns = clock_now_ns();
+		*held_ns += lane_held_ns(since_ns, now_ns);
+		since_ns = now_ns;
 		if (moved) {
 			spin_answered(&spin, poll_ns);
 			continue;
 		}
-		if (spin_again_for_answer(&spin, poll_ns))
-			continue;
 		if (lanes_look(waiting, n))
 			continue;
-		now_ns = clock_now_ns();
 		if (now_ns >= deadline_ns)
 			return n;
-		now_ns += LANE_LOOK_MS * NS_PER_MS;
-		lanes_sleep(waiting, n, any, now_ns < deadline_ns ? now_ns : deadline_ns);
+		look_ns = earlier(now_ns + LANE_LOOK_MS * NS_PER_MS, deadline_ns);
+		lanes_sleep(waiting, n, any, look_ns);
+		since_ns = earlier(clock_now_ns(), look_ns);
 	}
 }
 
@@ -540,16 +550,23 @@ lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *
 	  uint64_t deadline_ns)
 {
 	struct lane *waiting[REPL_LANES_MAX];
+	uint64_t held_ns;
+	unsigned n;
 
-	lanes_give_up(waiting, lanes_run_by(lanes, count, false, until, deadline_ns, waiting));
+	do {
+		n = lanes_run_by(lanes, count, false, until, deadline_ns, waiting, &held_ns);
+		deadline_ns += held_ns;
+	} while (n > 0 && held_ns > 0);
+	lanes_give_up(waiting, n);
 }
 
 bool
 lane_run_for_now(struct lane *lane, bool (*until)(const struct lane *), uint64_t deadline_ns)
 {
 	struct lane *waiting[1];
+	uint64_t held_ns;
 
-	return lanes_run_by(&lane, 1, false, until, deadline_ns, waiting) == 0;
+	return lanes_run_by(&lane, 1, false, until, deadline_ns, waiting, &held_ns) == 0;
 }
 
 static uint64_t
@@ -572,8 +589,9 @@ lanes_run_while_moving(struct lane **lanes, unsigned count, bool (*until)(const 
 	int rc = 0;
 
 	while (!rc) {
-		uint64_t events = lanes_events(lanes, count);
-		unsigned n = lanes_run_by(lanes, count, true, until, now_ns + BREATH_NS, waiting);
+		uint64_t events = lanes_events(lanes, count), held_ns;
+		unsigned n = lanes_run_by(lanes, count, true, until, now_ns + BREATH_NS, waiting,
+					  &held_ns);
 
 		if (n == 0)
 			return 0;

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "breath.h"
+#include "clock.h"
 #include "fabric.h"
 #include "plan.h"
 #include "rangeset.h"
@@ -23,7 +24,7 @@
 #include "wire.h"
 
 #define LANE_READ_MAX (1U << 20) /* one RMA operation */
-#define LANE_LOOK_MS  100U       /* waits look this often whether the lane is given up */
+#define LANE_LOOK_MS  100U       /* waits look at least this often */
 
 struct lane_counters {
 	_Atomic uint64_t messages, writes, reads, bytes;
@@ -235,10 +236,21 @@ int lane_read(struct lane *l, void *dst, uint64_t off, uint64_t len);
 int lane_fetch(struct lane *l, void *dst, uint64_t off, uint64_t len);
 
 /*
+ * What of the time in which lanes were stepped, and nothing was waited for, is no target's: if it
+ * is long this machine has taken it, for a page of the pool whose disk stalls, or as the process
+ * was stopped.
+ */
+static inline uint64_t
+lane_held_ns(uint64_t since_ns, uint64_t until_ns)
+{
+	return until_ns > since_ns + LANE_LOOK_MS * NS_PER_MS ? until_ns - since_ns : 0;
+}
+
+/*
  * Step lanes, at most REPL_LANES_MAX, in turn until each fulfils until() or is lost, polling for a
  * bounded time and then sleeping. Lanes that have not come so far by the
- * deadline are given up with REPL_E_TIMEOUT: a late answer could be taken for
- * that of a later request.
+ * deadline, behind which goes what this machine has held them up, are given up with REPL_E_TIMEOUT:
+ * a late answer could be taken for that of a later request.
  */
 void lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
 	       uint64_t deadline_ns);

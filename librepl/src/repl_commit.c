@@ -21,21 +21,17 @@ commit_ns(const struct repl *r)
  * end that all lanes have in common.
  */
 static void
-commit_begin(struct repl *r, unsigned lane, uint64_t begin_ns, uint64_t *end_ns)
+commit_begin(struct repl *r, unsigned lane, uint64_t *begin_ns, uint64_t *end_ns)
 {
 	static const struct range none = {0};
-	uint64_t room_ns = *end_ns - commit_ns(r) / 8;
+	uint64_t held_ns = lanes_begin(r, lane, LANE_DRAIN, &none);
+	uint64_t room_ns = *end_ns + held_ns - commit_ns(r) / 8;
 
-	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct lane *l = lane_of(r, i, lane);
-
-		if (l)
-			lane_begin(l, LANE_DRAIN, 0, 0);
-	}
+	*begin_ns += held_ns;
 	lanes_due(r, lane, LANE_DRAIN, &r->slots[lane].pending, &none);
 	/* What fails here fails again at the end. */
 	if (r->cfg->ack != ACK_ALL)
-		(void)lanes_ship(r, lane, begin_ns, room_ns, NULL);
+		(void)lanes_ship(r, lane, *begin_ns, room_ns, NULL);
 	*end_ns = lanes_end(r, room_ns) + commit_ns(r) / 8;
 }
 
@@ -74,21 +70,26 @@ commit_step(struct repl *r, const bool *begun, bool *any)
 
 /*
  * All together, up to the moment at which a replica that hangs is given up on the first lane: the
- * others have little time of their own after it, in which one that is well could catch up.
+ * others have little time of their own after it, in which one that is well could catch up. Returns
+ * what of the time was this machine's.
  */
-static void
+static uint64_t
 commit_move(struct repl *r, const bool *begun, uint64_t begin_ns)
 {
-	uint64_t all_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
-	uint64_t end_ns = begin_ns + all_ns - all_ns / 4, now_ns;
+	uint64_t all_ns = commit_ns(r), end_ns = begin_ns + all_ns - all_ns / 4;
+	uint64_t since_ns = clock_now_ns(), held_ns = 0, now_ns;
 	struct lane *waits;
 	bool any;
 
-	while ((waits = commit_step(r, begun, &any)) && (now_ns = clock_now_ns()) < end_ns) {
+	for (;;) {
+		waits = commit_step(r, begun, &any);
+		now_ns = clock_now_ns();
+		held_ns += lane_held_ns(since_ns, now_ns);
+		since_ns = now_ns;
+		if (!waits || now_ns >= end_ns + held_ns)
+			return held_ns;
 		if (!any)
-			(void)lane_run_for_now(waits, lane_done,
-					       end_ns - now_ns < MOVE_NS ? end_ns
-									 : now_ns + MOVE_NS);
+			(void)lane_run_for_now(waits, lane_done, now_ns + MOVE_NS);
 	}
 }
 
@@ -146,7 +147,7 @@ commit_late(struct repl *r, unsigned lane, const struct calltime *call, struct e
 		return;
 	}
 	end_ns = begin_ns + commit_ns(r);
-	commit_begin(r, lane, begin_ns, &end_ns);
+	commit_begin(r, lane, &begin_ns, &end_ns);
 	end_ns = commit_latest(r, end_ns);
 	(void)commit_end(r, lane, begin_ns, &end_ns, e);
 }
@@ -160,7 +161,7 @@ repl_commit(struct repl *r, unsigned lane)
 {
 	ENTRY_WHOLE();
 	const uint64_t call_ns = clock_now_ns();
-	uint64_t begin_ns = call_ns, end_ns;
+	uint64_t begin_ns = call_ns, end_ns, held_ns;
 	bool done[REPL_LANES_MAX] = {false};
 	struct calltime call;
 	struct err e;
@@ -187,10 +188,11 @@ repl_commit(struct repl *r, unsigned lane)
 	end_ns = begin_ns + commit_ns(r);
 	for (unsigned i = 0; i < r->lane_count; i++) {
 		if (done[i])
-			commit_begin(r, i, begin_ns, &end_ns);
+			commit_begin(r, i, &begin_ns, &end_ns);
 	}
-	commit_move(r, done, begin_ns);
-	end_ns = commit_latest(r, end_ns);
+	held_ns = commit_move(r, done, begin_ns);
+	begin_ns += held_ns;
+	end_ns = commit_latest(r, end_ns + held_ns);
 	for (unsigned i = 0; i < r->lane_count; i++) {
 		if (done[i])
 			(void)commit_end(r, i, begin_ns, &end_ns, &e);

@@ -321,6 +321,20 @@ lanes_end(const struct repl *r, uint64_t end_ns)
 				       : clock_deadline(r->cfg->op_timeout_ms / REPL_TELL_SHARE);
 }
 
+uint64_t
+lanes_begin(struct repl *r, unsigned lane, enum lane_kind kind, const struct range *also)
+{
+	uint64_t since_ns = clock_now_ns();
+
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct lane *l = lane_of(r, i, lane);
+
+		if (l)
+			lane_begin(l, kind, also->off, also->len);
+	}
+	return lane_held_ns(since_ns, clock_now_ns());
+}
+
 int
 lanes_finish_by(struct repl *r, unsigned lane, bool (*until)(const struct lane *),
 		uint64_t begin_ns, uint64_t latest_ns, struct err *e)
@@ -353,10 +367,9 @@ lanes_finish_by(struct repl *r, unsigned lane, bool (*until)(const struct lane *
 		lost = index[i];
 	}
 	/* The lock for nothing: what others record might take the time that queued ones have. */
-	if (lost_count) {
+	if (lost_count)
 		repl_lose_all(r, losses, lost_count, begin_ns + all_ns);
-		latest_ns = lanes_end(r, latest_ns);
-	}
+	latest_ns = lanes_end(r, latest_ns);
 	enough = lanes_await_shipped(r, lane, begin_ns, latest_ns);
 	lanes_await_recorded(r);
 	/* With on-loss = block the call waits when it has left the lane: lane_answer(). */
@@ -428,12 +441,7 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 		if (!queued)
 			repl_behind_store(r, behind);
 	}
-	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct lane *l = lane_of(r, i, lane);
-
-		if (l)
-			lane_begin(l, kind, also->off, also->len);
-	}
+	begin_ns += lanes_begin(r, lane, kind, also);
 	if (queued)
 		lanes_due_behind(r, lane, first, behind);
 	else

@@ -118,6 +118,12 @@ bool lanes_claim_early(struct repl *r, unsigned lane, size_t off, size_t len);
 void lanes_end_early(struct repl *r, unsigned lane);
 
 /*
+ * Begin a job on the lane of all replicas that no queue serves; also: of kind's. Returns what of
+ * the time was this machine's: no target's begins before that.
+ */
+uint64_t lanes_begin(struct repl *r, unsigned lane, enum lane_kind kind, const struct range *also);
+
+/*
  * Run until() on a lane of all replicas, count those that are lost now, and
  * answer by the policy. The last quarter of the time that op-timeout gives
  * from begin_ns on is for recording a loss.

@@ -27,8 +27,10 @@ static struct shipment posted;
 static unsigned answer_ms; /* that each drain takes */
 static unsigned post_ms;   /* that the first post takes */
 static unsigned posts;
-static unsigned record_ms;      /* that the record of a loss takes */
-static unsigned queued_from;    /* replicas that get their updates by a queue */
+static unsigned begin_ms, step_ms; /* that the pool's disk takes, once */
+static unsigned late_ms;           /* the same, behind the deadline */
+static unsigned record_ms;         /* that the record of a loss takes */
+static unsigned queued_from;       /* replicas that get their updates by a queue */
 static struct repl *left_after; /* another thread has its lanes, but for the first, for one drain */
 
 static void
@@ -126,10 +128,19 @@ lanes_claim_now(struct repl *r, unsigned lane, const struct range *more, unsigne
 	return true;
 }
 
+/* Of the page that is to be sent. */
+static void
+disk_stalls(unsigned *ms)
+{
+	pause_ms(*ms);
+	*ms = 0;
+}
+
 bool
 lane_step(struct lane *l)
 {
 	(void)l;
+	disk_stalls(&step_ms);
 	return false;
 }
 
@@ -159,6 +170,7 @@ lane_begin(struct lane *l, enum lane_kind kind, uint64_t off, uint64_t len)
 	(void)kind;
 	(void)off;
 	(void)len;
+	disk_stalls(&begin_ms);
 }
 
 bool
@@ -182,6 +194,7 @@ lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *
 		pause_ms(answer_ms);
 	else if (now_ns < deadline_ns && answer_ms)
 		pause_ms((unsigned)((deadline_ns - now_ns) / NS_PER_MS));
+	disk_stalls(&late_ms);
 	for (unsigned i = 1; left_after && i < left_after->lane_count; i++)
 		lane_leave(left_after, i);
 	left_after = NULL;
@@ -371,6 +384,7 @@ handle_new(void)
 	settled_lost = others_busy = answers = answered = false;
 	recording = waited = false;
 	disk_ms = answer_ms = post_ms = posts = record_ms = queued_from = 0;
+	begin_ms = step_ms = late_ms = 0;
 	return r;
 }
 
@@ -433,6 +447,25 @@ a_slow_disk_here_is_not_the_targets(void **state)
 	answers = true;
 	disk_ms = cfg.op_timeout_ms;
 	assert_int_equal(lanes_drain(r, 0, LANE_DRAIN, 0, 0, &e), 0);
+	assert_int_equal(atomic_load(&r->replicas[0].lost), 0);
+	handle_free(r);
+}
+
+/* Nor is that which the first page to be sent is waited for: there is more than an answer to come.
+ */
+static void
+a_stall_of_the_pools_disk_is_not_the_targets(void **state)
+{
+	struct repl *r = handle_new();
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	answers = true;
+	cfg.op_timeout_ms = begin_ms = 1000;
+	answer_ms = 300;
+	assert_int_equal(lanes_drain(r, 0, LANE_DRAIN, 0, 0, &e), 0);
+	assert_int_equal(begin_ms, 0);
 	assert_int_equal(atomic_load(&r->replicas[0].lost), 0);
 	handle_free(r);
 }
@@ -629,6 +662,44 @@ commit_gives_time_behind_a_slow_record(void **state)
 	handle_free(r);
 }
 
+/* The pool's, for a page of what is sent first, or of what follows. */
+static void
+commit_takes_a_stall_of_the_disk_from_nobody(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct repl *r = handle_new_of_lanes(2);
+
+		answers = true;
+		cfg.op_timeout_ms = 1000;
+		answer_ms = 300;
+		*(i == 0 ? &begin_ms : &step_ms) = cfg.op_timeout_ms;
+		assert_int_equal(repl_commit(r, 0), 0);
+		assert_int_equal(begin_ms + step_ms, 0);
+		assert_int_equal(atomic_load(&r->replicas[0].lost), 0);
+		handle_free(r);
+	}
+}
+
+/* ... who are asked behind it, neither. */
+static void
+commit_takes_a_late_stall_from_nobody(void **state)
+{
+	struct repl *r = handle_new_of_lanes(2);
+
+	(void)state;
+	r->ship = (struct ship *)(void *)r;
+	r->replica_count = 2;
+	queued_from = 1;
+	answers = true;
+	cfg.op_timeout_ms = 400;
+	late_ms = 2 * cfg.op_timeout_ms;
+	assert_int_equal(repl_commit(r, 0), 0);
+	assert_int_equal(posts, 2);
+	assert_int_equal(atomic_load(&r->replicas[0].lost), 0);
+	handle_free(r);
+}
+
 /* Another thread records a loss from within the lane. */
 static void *
 other_records(void *arg)
@@ -681,6 +752,7 @@ main(void)
 		cmocka_unit_test(flush_ends_when_its_replica_is_given_up),
 		cmocka_unit_test(flush_ends_when_others_do_not),
 		cmocka_unit_test(a_slow_disk_here_is_not_the_targets),
+		cmocka_unit_test(a_stall_of_the_pools_disk_is_not_the_targets),
 		cmocka_unit_test(who_is_asked_late_has_time_to_answer),
 		cmocka_unit_test(a_record_of_others_takes_no_time_of_the_queued),
 		cmocka_unit_test(what_finds_no_memory_in_the_queue_is_marked),
@@ -691,6 +763,8 @@ main(void)
 		cmocka_unit_test(commit_gives_time_to_whom_it_has_sent_late),
 		cmocka_unit_test(lane_is_waited_for_as_long_as_a_record_takes),
 		cmocka_unit_test(commit_gives_time_behind_a_slow_record),
+		cmocka_unit_test(commit_takes_a_stall_of_the_disk_from_nobody),
+		cmocka_unit_test(commit_takes_a_late_stall_from_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

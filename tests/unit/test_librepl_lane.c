@@ -45,6 +45,9 @@ struct fab_lane {
 };
 
 static unsigned polls;
+static uint64_t page_stall_ns;   /* that the next one written waits for a page of the pool */
+static uint64_t sleep_stall_ns;  /* that the next sleep takes beyond its time */
+static uint64_t answers_at_ns;   /* nobody does before */
 static unsigned slept_on;        /* lanes, the last time */
 static struct fab_lane *earlier; /* one that has answered when somebody wakes, or NULL */
 
@@ -107,11 +110,23 @@ fab_lane_send_delivered(struct fab_lane *l, size_t len, struct err *e)
 	return err_set(e, REPL_E_FAILED, "not here");
 }
 
+/* The target has had nothing to answer meanwhile, and does so a moment later. */
+static void
+this_machine_stalls(uint64_t *ns)
+{
+	if (*ns == 0)
+		return;
+	(void)usleep((unsigned)(*ns / 1000));
+	*ns = 0;
+	answers_at_ns = clock_deadline(20);
+}
+
 static int
 post_rma(struct fab_lane *l, char letter, struct err *e)
 {
 	if (l->rma == RMA_ROOM)
 		return err_set(e, REPL_E_BUSY, "no room");
+	this_machine_stalls(&page_stall_ns);
 	log_post(l, letter);
 	l->rma++;
 	return 0;
@@ -190,7 +205,7 @@ fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 {
 	memset(ev, 0, sizeof(*ev));
 	polls++;
-	if (l->silent || l->deaf)
+	if (l->silent || l->deaf || (answers_at_ns && clock_now_ns() < answers_at_ns))
 		return;
 	if (l->acks_count) {
 		ev->type = FAB_RECV;
@@ -209,6 +224,7 @@ fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t de
 {
 	(void)wake_fd;
 	slept_on = count;
+	this_machine_stalls(&sleep_stall_ns);
 	if (count == 1 && lanes[0]->deaf && deadline_ns > clock_now_ns())
 		(void)usleep((unsigned)((deadline_ns - clock_now_ns()) / 1000));
 	for (unsigned i = 0; i < count; i++)
@@ -712,6 +728,41 @@ a_long_wait_breathes(void **state)
 	}
 }
 
+static bool
+lane_never(const struct lane *l)
+{
+	return l->status != 0;
+}
+
+/* More than fits on its way at once, of which the page that is written behind that is not there. */
+static void
+what_this_machine_takes_is_no_time_of_the_targets(void **state)
+{
+	static const struct {
+		uint64_t page_ms, sleep_ms;
+		bool deaf;
+	} rows[] = {{600, 0, false}, {0, 600, false}, {600, 600, false}, {300, 0, true}};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct bench *b = bench_new(true, 32768);
+		struct lane *l = &b->lane;
+
+		assert_int_equal(lane_flush(l, 0, POOL_SIZE), 0);
+		lane_begin(l, LANE_DRAIN, 0, 0);
+		assert_false(lane_posted(l));
+		page_stall_ns = rows[i].page_ms * NS_PER_MS;
+		sleep_stall_ns = rows[i].sleep_ms * NS_PER_MS;
+		answers_at_ns = clock_deadline(20);
+		/* One that hangs is given up all the same. */
+		lanes_run(&l, 1, rows[i].deaf ? lane_never : lane_done, clock_deadline(400));
+		assert_int_equal(page_stall_ns + sleep_stall_ns, 0);
+		assert_int_equal(l->status, rows[i].deaf ? REPL_E_TIMEOUT : 0);
+		answers_at_ns = 0;
+		free(b);
+	}
+}
+
 /* ---- shipments ---- */
 
 static struct shipment *
@@ -891,6 +942,7 @@ main(void)
 		cmocka_unit_test(answers_of_all_cost_one_sleep),
 		cmocka_unit_test(busy_poll_is_how_long_it_polls),
 		cmocka_unit_test(a_long_wait_breathes),
+		cmocka_unit_test(what_this_machine_takes_is_no_time_of_the_targets),
 		cmocka_unit_test(messages_divide_no_word),
 		cmocka_unit_test(copies_divide_no_word),
 		cmocka_unit_test(shipments_go_by_rma_behind_nothing),
