@@ -7,6 +7,9 @@
 #include <time.h>
 
 #include "clock.h"
+#include "ownwait.h"
+
+#define CHILD_LOOK_MS 100U /* whether this is a child */
 
 static int
 ended_init(pthread_cond_t *cond)
@@ -23,11 +26,12 @@ ended_init(pthread_cond_t *cond)
 }
 
 int
-claims_init(struct claims *c, unsigned lanes)
+claims_init(struct claims *c, unsigned lanes, const _Atomic bool *abandoned)
 {
 	int ret;
 
 	memset(c, 0, sizeof(*c));
+	c->abandoned = abandoned;
 	c->claim = calloc(lanes, sizeof(*c->claim));
 	if (!c->claim)
 		return ENOMEM;
@@ -48,6 +52,26 @@ claims_fini(struct claims *c)
 	(void)pthread_mutex_destroy(&c->lock);
 	(void)pthread_cond_destroy(&c->ended);
 	free(c->claim);
+}
+
+/* False in a child that has come back: other threads of its parent may have been amid it. */
+static bool
+claims_lock(struct claims *c)
+{
+	return ownwait_lock(&c->lock, c->abandoned) && !*c->abandoned;
+}
+
+static void
+claims_unlock(struct claims *c)
+{
+	if (!*c->abandoned)
+		pthread_mutex_unlock(&c->lock);
+}
+
+void
+claims_abandon(struct claims *c)
+{
+	ownwait_lock_anew(&c->lock);
 }
 
 /* ---- what meets what ---- */
@@ -178,14 +202,16 @@ drain_waits_for(const struct claims *c, unsigned lane, bool *written)
 static bool
 wait_ended(struct claims *c, uint64_t deadline_ns)
 {
-	struct timespec ts = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
-			      .tv_nsec = (long)(deadline_ns % NS_PER_S)};
+	uint64_t look_ns = clock_deadline(CHILD_LOOK_MS);
+	uint64_t until_ns = look_ns < deadline_ns ? look_ns : deadline_ns;
+	struct timespec ts = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+			      .tv_nsec = (long)(until_ns % NS_PER_S)};
 	int ret;
 
 	c->waiting++;
 	ret = pthread_cond_timedwait(&c->ended, &c->lock, &ts);
 	c->waiting--;
-	return ret == 0;
+	return ret == 0 || until_ns < deadline_ns;
 }
 
 static enum claims_got
@@ -194,7 +220,7 @@ take_locked(struct claims *c, unsigned lane, uint64_t deadline_ns, unsigned *oth
 	struct claim *me = &c->claim[lane];
 	bool written = false, in_time = deadline_ns != 0;
 
-	while ((*other = drain_waits_for(c, lane, &written)) != REPL_LANES_MAX) {
+	while (!*c->abandoned && (*other = drain_waits_for(c, lane, &written)) != REPL_LANES_MAX) {
 		if (!in_time)
 			return CLAIMS_LATE;
 		if (me->early.count > 0)
@@ -215,12 +241,13 @@ claims_take(struct claims *c, unsigned lane, const struct rangeset *set, const s
 {
 	enum claims_got got;
 
-	pthread_mutex_lock(&c->lock);
+	if (!claims_lock(c))
+		return CLAIMS_TAKEN;
 	drain_begin(c, lane, set, more, count);
 	got = take_locked(c, lane, deadline_ns, other);
 	if (got != CLAIMS_TAKEN)
 		drain_end(c, lane);
-	pthread_mutex_unlock(&c->lock);
+	claims_unlock(c);
 	return got;
 }
 
@@ -231,7 +258,8 @@ claims_early(struct claims *c, unsigned lane, uint64_t off, uint64_t len)
 	uint64_t others;
 	bool is_free = true;
 
-	pthread_mutex_lock(&c->lock);
+	if (!claims_lock(c))
+		return false;
 	others = c->any & ~(UINT64_C(1) << lane);
 	for (; others && is_free; others &= others - 1) {
 		const struct claim *o = &c->claim[__builtin_ctzll(others)];
@@ -241,25 +269,27 @@ claims_early(struct claims *c, unsigned lane, uint64_t off, uint64_t len)
 	is_free = is_free && rangeset_add(&c->claim[lane].early, off, len) >= 0;
 	if (is_free)
 		claim_changed(c, lane);
-	pthread_mutex_unlock(&c->lock);
+	claims_unlock(c);
 	return is_free;
 }
 
 void
 claims_yield(struct claims *c, unsigned lane)
 {
-	pthread_mutex_lock(&c->lock);
+	if (!claims_lock(c))
+		return;
 	drain_end(c, lane);
-	pthread_mutex_unlock(&c->lock);
+	claims_unlock(c);
 }
 
 void
 claims_drop(struct claims *c, unsigned lane)
 {
-	pthread_mutex_lock(&c->lock);
+	if (!claims_lock(c))
+		return;
 	rangeset_clear(&c->claim[lane].early);
 	drain_end(c, lane);
-	pthread_mutex_unlock(&c->lock);
+	claims_unlock(c);
 }
 
 bool
@@ -267,8 +297,9 @@ claims_has_early(struct claims *c, unsigned lane)
 {
 	bool has;
 
-	pthread_mutex_lock(&c->lock);
+	if (!claims_lock(c))
+		return false;
 	has = c->claim[lane].early.count > 0;
-	pthread_mutex_unlock(&c->lock);
+	claims_unlock(c);
 	return has;
 }

@@ -9,7 +9,8 @@
  * wait for comes to its end. What was written before its drain has its lane's thread elsewhere,
  * perhaps for long: who is held up by that makes an end of it himself, see claims_take().
  *
- * Safe from any thread; a lane's own calls are made by who is in that lane.
+ * Safe from any thread; a lane's own calls are made by who is in that lane. In a child that comes
+ * back to one nobody else has anything on its way, and nothing is claimed: see ownwait.h.
  */
 #ifndef LIBREPL_CLAIMS_H
 #define LIBREPL_CLAIMS_H
@@ -41,9 +42,11 @@ struct claims {
 	uint64_t turns;
 	unsigned waiting;
 	struct claim *claim; /* of each lane */
+	const _Atomic bool *abandoned;
 };
 
-int claims_init(struct claims *c, unsigned lanes); /* 0, or an error number */
+/* 0, or an error number. abandoned: in that child. */
+int claims_init(struct claims *c, unsigned lanes, const _Atomic bool *abandoned);
 void claims_fini(struct claims *c);
 
 /* To write a range before its drain. False: not now, it is to go with that. */
@@ -66,6 +69,9 @@ enum claims_got claims_take(struct claims *c, unsigned lane, const struct ranges
 
 /* Of a drain that was taken nothing was sent: what was written early stays. */
 void claims_yield(struct claims *c, unsigned lane);
+
+/* In that child, when *abandoned is set. */
+void claims_abandon(struct claims *c);
 
 /* Nothing of a lane's is on its way any more. */
 void claims_drop(struct claims *c, unsigned lane);

@@ -114,9 +114,8 @@ dirty_pin(struct dirty *d, uint64_t off, uint64_t len)
 	struct activity *a = &d->activity;
 	uint64_t end = off + len;
 
-	if (len == 0)
+	if (len == 0 || !ownwait_lock(&a->lock, &d->abandoned))
 		return;
-	pthread_mutex_lock(&a->lock);
 	if (a->pinned.len) {
 		uint64_t pinned_end = a->pinned.off + a->pinned.len;
 
@@ -134,7 +133,8 @@ dirty_pins(struct dirty *d)
 {
 	uint64_t pins;
 
-	pthread_mutex_lock(&d->activity.lock);
+	if (!ownwait_lock(&d->activity.lock, &d->abandoned))
+		return 0;
 	pins = d->activity.pins;
 	pthread_mutex_unlock(&d->activity.lock);
 	return pins;
@@ -143,7 +143,8 @@ dirty_pins(struct dirty *d)
 void
 dirty_unpin(struct dirty *d, uint64_t pins)
 {
-	pthread_mutex_lock(&d->activity.lock);
+	if (!ownwait_lock(&d->activity.lock, &d->abandoned))
+		return;
 	if (d->activity.pins == pins)
 		d->activity.pinned = (struct range){0};
 	pthread_mutex_unlock(&d->activity.lock);

@@ -47,6 +47,12 @@ ownwait_cond(pthread_cond_t *cond, pthread_mutex_t *lock, const _Atomic bool *ab
 	return !atomic_load(abandoned);
 }
 
+void
+ownwait_lock_anew(pthread_mutex_t *lock)
+{
+	(void)pthread_mutex_init(lock, NULL);
+}
+
 bool
 ownwait_sem(sem_t *sem, const _Atomic bool *abandoned)
 {

@@ -19,6 +19,13 @@ bool ownwait_lock(pthread_mutex_t *lock, const _Atomic bool *abandoned);
 /* Once, as pthread_cond_wait(): with the lock, also where it returns false. */
 bool ownwait_cond(pthread_cond_t *cond, pthread_mutex_t *lock, const _Atomic bool *abandoned);
 
+/*
+ * In that child, when *abandoned is set: a wait for a condition that was interrupted has its lock
+ * when it ends, and whoever of the parent's threads had it does not give it back. For a lock that
+ * is neither given up nor taken there any more.
+ */
+void ownwait_lock_anew(pthread_mutex_t *lock);
+
 bool ownwait_sem(sem_t *sem, const _Atomic bool *abandoned);
 
 #endif

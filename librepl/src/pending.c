@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "dirty.h"
+#include "ownwait.h"
 #include "ship.h"
 
 bool
@@ -119,6 +120,20 @@ pending_trims_fini(struct trims *t)
 	(void)pthread_mutex_destroy(&t->lock);
 }
 
+/* False in a child that comes back to a call: see ownwait.h. */
+static bool
+trims_lock(struct repl *r)
+{
+	return ownwait_lock(&r->trims.lock, &r->abandoned) && !r->abandoned;
+}
+
+static void
+trims_unlock(struct repl *r)
+{
+	if (!r->abandoned)
+		pthread_mutex_unlock(&r->trims.lock);
+}
+
 static bool
 any_lost(const struct repl *r)
 {
@@ -147,9 +162,10 @@ trims_forget(struct repl *r)
 static void
 trims_look(struct repl *r)
 {
-	pthread_mutex_lock(&r->trims.lock);
+	if (!trims_lock(r))
+		return;
 	trims_forget(r);
-	pthread_mutex_unlock(&r->trims.lock);
+	trims_unlock(r);
 }
 
 void
@@ -159,9 +175,10 @@ pending_trim(struct repl *r, uint64_t off, uint64_t len)
 		return;
 	/* A target that dies with us has not made it zero, however long ago it was told. */
 	dirty_pin(r->dirty, off, len);
-	pthread_mutex_lock(&r->trims.lock);
+	if (!trims_lock(r))
+		return;
 	trims_add(&r->trims.noted, off, len);
-	pthread_mutex_unlock(&r->trims.lock);
+	trims_unlock(r);
 }
 
 uint64_t
@@ -170,9 +187,8 @@ pending_trims_begin(struct repl *r)
 	struct trims *t = &r->trims;
 	uint64_t number;
 
-	if (!r->dirty)
+	if (!r->dirty || !trims_lock(r))
 		return 0;
-	pthread_mutex_lock(&t->lock);
 	trims_forget(r);
 	for (unsigned i = 0; i < t->noted.count; i++)
 		trims_add(&t->settling, t->noted.r[i].off, t->noted.r[i].len);
@@ -180,7 +196,7 @@ pending_trims_begin(struct repl *r)
 	atomic_store(&t->ended, false);
 	t->pins = dirty_pins(r->dirty);
 	number = ++t->number;
-	pthread_mutex_unlock(&t->lock);
+	trims_unlock(r);
 	return number;
 }
 
@@ -189,16 +205,15 @@ pending_trims_end(struct repl *r, uint64_t number, uint64_t shipment)
 {
 	struct trims *t = &r->trims;
 
-	if (!r->dirty)
+	if (!r->dirty || !trims_lock(r))
 		return;
-	pthread_mutex_lock(&t->lock);
 	/* Else another one has begun since, which ends this one's, too. */
 	if (t->number == number) {
 		t->shipment = shipment;
 		atomic_store(&t->ended, true);
 		trims_forget(r);
 	}
-	pthread_mutex_unlock(&t->lock);
+	trims_unlock(r);
 }
 
 void
@@ -206,13 +221,12 @@ pending_trims_mark(struct repl *r, unsigned replica)
 {
 	struct trims *t = &r->trims;
 
-	if (!r->dirty)
+	if (!r->dirty || !trims_lock(r))
 		return;
-	pthread_mutex_lock(&t->lock);
 	trims_forget(r);
 	mark(r, UINT32_C(1) << replica, t->noted.r, t->noted.count);
 	mark(r, UINT32_C(1) << replica, t->settling.r, t->settling.count);
-	pthread_mutex_unlock(&t->lock);
+	trims_unlock(r);
 }
 
 void

@@ -357,6 +357,8 @@ lane_take_turn(struct repl *r, unsigned lane, struct err *e)
 	struct calltime t = call_begin(r, clock_now_ns());
 
 	while (!turns_enter(&r->appends, call_end(r, &t))) {
+		if (r->abandoned)
+			return handle_abandoned(e);
 		if (clock_now_ns() >= call_end(r, &t))
 			return err_set(e, REPL_E_TIMEOUT, "other appends have not come to an end");
 	}

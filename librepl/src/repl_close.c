@@ -199,6 +199,8 @@ repl_abandon(struct repl *r)
 	}
 	keepers_abandon(r);
 	ship_abandon(r->ship);
+	if (r->claims_made)
+		claims_abandon(&r->claims);
 	statusd_abandon(r->statusd);
 	local_abandon(&r->local);
 }

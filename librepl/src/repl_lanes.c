@@ -159,15 +159,15 @@ lane_lend(struct repl *r, unsigned lane)
 	return as;
 }
 
-/* Whoever has it gives it back by a deadline of his own. */
+/* Whoever has it gives it back by a deadline of his own; in a child that comes back nobody has. */
 void
 lane_again(struct repl *r, unsigned lane, int lent)
 {
 	struct lane_slot *slot = &r->slots[lane];
 	uint64_t begin_ns = clock_now_ns();
 
-	while (atomic_load_explicit(&slot->wanted, memory_order_relaxed) > 0 ||
-	       !lane_try(slot, lent)) {
+	while (!r->abandoned && (atomic_load_explicit(&slot->wanted, memory_order_relaxed) > 0 ||
+				 !lane_try(slot, lent))) {
 		uint64_t waited_ns = clock_now_ns() - begin_ns;
 
 		hold_waited(r, waited_ns);

@@ -535,7 +535,8 @@ repl_await_recorded(struct repl *r)
 void
 repl_wake(struct repl *r)
 {
-	pthread_mutex_lock(&r->wake_lock);
+	if (!ownwait_lock(&r->wake_lock, &r->abandoned))
+		return;
 	(void)pthread_cond_broadcast(&r->wake);
 	pthread_mutex_unlock(&r->wake_lock);
 }
@@ -580,9 +581,8 @@ repl_await_back(struct repl *r, struct err *e)
 	}
 	if (lost == 0)
 		return 0;
-	if (r->abandoned)
+	if (!ownwait_lock(&r->wake_lock, &r->abandoned))
 		return handle_abandoned(e);
-	pthread_mutex_lock(&r->wake_lock);
 	while ((who = awaited(r, lost, installs)) < r->replica_count && clock_now_ns() < at &&
 	       !r->abandoned)
 		await_wake(r, at);

@@ -527,7 +527,7 @@ repl_init_locks(struct repl *r, struct err *e)
 	if (pthread_mutex_init(&r->wake_lock, NULL))
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	r->wake_lock_made = true;
-	r->appends_made = turns_init(&r->appends) == 0;
+	r->appends_made = turns_init(&r->appends, &r->abandoned) == 0;
 	r->trims_made = pending_trims_init(&r->trims) == 0;
 	if (!r->appends_made || !r->trims_made)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
@@ -762,7 +762,7 @@ repl_count_lanes(struct repl *r, struct err *e)
 	/* A queue orders what comes from several lanes by itself. */
 	if (r->lane_count == 1 || r->cfg->ack != ACK_ALL)
 		return 0;
-	r->claims_made = claims_init(&r->claims, r->lane_count) == 0;
+	r->claims_made = claims_init(&r->claims, r->lane_count, &r->abandoned) == 0;
 	return r->claims_made ? 0 : err_set(e, REPL_E_NOMEM, "out of memory");
 }
 

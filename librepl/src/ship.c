@@ -11,6 +11,8 @@
 
 #include "clock.h"
 #include "dirty.h"
+#include "ownwait.h"
+#include "repl_lanes.h"
 #include "ship_impl.h"
 #include "words.h"
 
@@ -18,6 +20,21 @@
 #define SLICE_MAX (1U << 20)
 
 #define PAGE 4096U
+
+/* ---- the lock ---- */
+
+bool
+ship_lock(struct ship *s)
+{
+	return ownwait_lock(&s->lock, &s->r->abandoned) && !s->r->abandoned;
+}
+
+void
+ship_unlock(struct ship *s)
+{
+	if (!s->r->abandoned)
+		pthread_mutex_unlock(&s->lock);
+}
 
 /* ---- deadlines ---- */
 
@@ -144,7 +161,8 @@ room_touched(struct room_time *t, uint64_t since_ns)
 /*
  * Wait until there is room for one more, or nobody without: half of the time, where others that do
  * not lag need some of it as well. True if the lock was given up meanwhile: what was touched is to
- * be touched again, and room to be looked for.
+ * be touched again, and room to be looked for. False as well where nothing is to be queued any
+ * more: ship_lock().
  */
 static bool
 ship_room(struct ship *s, struct room_time *t)
@@ -152,7 +170,7 @@ ship_room(struct ship *s, struct room_time *t)
 	const struct ship_want all = {.replicas = s->policy.served};
 	bool drives = false, waited = false;
 
-	for (;; waited = true) {
+	for (; !s->r->abandoned; waited = true) {
 		uint64_t now = clock_now_ns();
 		uint32_t live = ship_live(s), late;
 		bool over = now >= t->end_ns ||
@@ -164,7 +182,7 @@ ship_room(struct ship *s, struct room_time *t)
 			return waited;
 		case ACK_ROOM_LOSE:
 			ship_wait_end(s, &drives);
-			pthread_mutex_unlock(&s->lock);
+			ship_unlock(s);
 			ship_lose(s, late,
 				  over ? "it lags by more than async-lag-bytes or "
 					 "async-lag-time, and a drain has waited for it; if "
@@ -173,12 +191,13 @@ ship_room(struct ship *s, struct room_time *t)
 					 "async-lag-time",
 				  REPL_REASON_LAG, room_lose_end(s, t->begin_ns));
 			room_least(s, t);
-			pthread_mutex_lock(&s->lock);
+			(void)ship_lock(s);
 			break;
 		default:
 			ship_wait(s, &drives, &all, t->end_ns);
 		}
 	}
+	return false;
 }
 
 /* ---- posting ---- */
@@ -313,16 +332,18 @@ post_ranges(struct ship *s, const struct range *r, unsigned n, struct room_time 
 		m = shipment_new(next.pieces, next.bytes);
 		if (!m)
 			return err_set(e, REPL_E_NOMEM, "no memory for what replicas are to get");
-		pthread_mutex_lock(&s->lock);
-		while (ship_room(s, t)) {
-			pthread_mutex_unlock(&s->lock);
+		while (ship_lock(s) && ship_room(s, t)) {
+			ship_unlock(s);
 			(void)slice_touch(s, &rest, max, t);
-			pthread_mutex_lock(&s->lock);
+		}
+		if (s->r->abandoned) {
+			free(m);
+			return 0;
 		}
 		/* With the lock: what lies behind in the list is never older. */
 		slice_walk(&rest, max, m, s->r->mem);
 		ship_append(s, m, last);
-		pthread_mutex_unlock(&s->lock);
+		ship_unlock(s);
 	}
 	return 0;
 }
@@ -340,11 +361,13 @@ post_single(struct ship *s, enum lane_kind kind, const struct range *range,
 	if (!m)
 		return err_set(e, REPL_E_NOMEM, "no memory for what replicas are to get");
 	single_touch(s->r->mem, kind, range->off, behind != NULL, t);
-	pthread_mutex_lock(&s->lock);
-	while (ship_room(s, t)) {
-		pthread_mutex_unlock(&s->lock);
+	while (ship_lock(s) && ship_room(s, t)) {
+		ship_unlock(s);
 		single_touch(s->r->mem, kind, range->off, behind != NULL, t);
-		pthread_mutex_lock(&s->lock);
+	}
+	if (s->r->abandoned) {
+		free(m);
+		return 0;
 	}
 	if (kind == LANE_ATOMIC8) {
 		/* With the lock: no other range that is queued has it before, of which a part may
@@ -358,7 +381,7 @@ post_single(struct ship *s, enum lane_kind kind, const struct range *range,
 		shipment_add(m, WIRE_OP_TRIM, range->off, range->len, NULL);
 	}
 	ship_append(s, m, last);
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 	return 0;
 }
 
@@ -376,9 +399,9 @@ ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
 		rc = post_single(s, kind, second, behind, &t, out, e);
 	/* Who has the part has not got the whole. */
 	if (rc && *out) {
-		pthread_mutex_lock(&s->lock);
-		shipqueue_unref(&s->q, *out);
-		pthread_mutex_unlock(&s->lock);
+		if (ship_lock(s))
+			shipqueue_unref(&s->q, *out);
+		ship_unlock(s);
 		*out = NULL;
 	}
 	return rc;
@@ -447,7 +470,8 @@ ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns, uint64_t lates
 	uint32_t left = 0, lost, recorded = 0;
 	bool enough, drives = false;
 
-	pthread_mutex_lock(&s->lock);
+	if (!ship_lock(s))
+		return false;
 	for (;;) {
 		left = ack_left(&s->policy, m, ship_live(s), ship_laggards(s), &enough);
 		lost = lost_mask(s->r);
@@ -455,18 +479,21 @@ ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns, uint64_t lates
 			end_ns = await_least(s, end_ns, latest_ns);
 		if (left && clock_now_ns() < end_ns) {
 			ship_await_some(s, &drives, m, left, end_ns);
+			if (s->r->abandoned)
+				return false;
 			continue;
 		}
 		ship_wait_end(s, &drives);
-		if ((lost == recorded && !atomic_load(&s->r->advancing)) || s->r->abandoned)
+		if (lost == recorded && !atomic_load(&s->r->advancing))
 			break;
 		/*
 		 * Who counts may be lost over the record, or be a laggard by it. And who is told a
 		 * generation as one that has all must not lack what returns before that is done.
 		 */
-		pthread_mutex_unlock(&s->lock);
+		ship_unlock(s);
 		repl_await_recorded(s->r);
-		pthread_mutex_lock(&s->lock);
+		if (!ship_lock(s))
+			return false;
 		recorded = lost;
 		/* Nor could a laggard be labelled meanwhile. */
 		end_ns = await_least(s, end_ns, latest_ns);
@@ -474,7 +501,7 @@ ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns, uint64_t lates
 	/* With the lock, before anybody is lost: who lacks it is a laggard from now on. */
 	shipqueue_through(&s->q, m->number);
 	shipqueue_unref(&s->q, m);
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 	if (left)
 		ship_lose(s, left, "the target did not acknowledge in time", REPL_REASON_NONE,
 			  begin_ns + op_ns(s));
@@ -488,9 +515,10 @@ ship_enough(struct ship *s)
 
 	if (!s)
 		return true;
-	pthread_mutex_lock(&s->lock);
+	if (!ship_lock(s))
+		return false;
 	enough = count(s->policy.sync & ship_live(s)) >= s->policy.needed;
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 	return enough;
 }
 
@@ -499,9 +527,10 @@ ship_few(struct ship *s, struct err *e)
 {
 	unsigned live;
 
-	pthread_mutex_lock(&s->lock);
+	if (!ship_lock(s))
+		return handle_abandoned(e);
 	live = count(s->policy.sync & ship_live(s));
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 	return err_set(e, REPL_E_LOST,
 		       "%u of %u replicas are left, a drain needs %u: repl_stat() tells why", live,
 		       count(s->policy.sync), s->policy.needed);
@@ -546,13 +575,12 @@ mark_dropped(void *arg, uint64_t off, uint64_t len)
 void
 ship_lost(struct ship *s, unsigned replica)
 {
-	if (!ship_serves(s, replica))
+	if (!ship_serves(s, replica) || !ship_lock(s))
 		return;
-	pthread_mutex_lock(&s->lock);
 	shipqueue_close(&s->q, replica, mark_dropped, &s->shipper[replica]);
 	s->shipper[replica].broken = false;
 	ship_changed(s);
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 }
 
 bool
@@ -631,12 +659,14 @@ ship_lane_borrow(struct ship *s, unsigned replica, uint64_t deadline_ns)
 	struct lane *l = NULL;
 	bool drives = false;
 
-	if (!turns_enter(&p->readers, deadline_ns))
+	if (!turns_enter(&p->readers, deadline_ns) || !ship_lock(s))
 		return NULL;
-	pthread_mutex_lock(&s->lock);
 	p->wanted = true;
-	while (s->q.view[replica].open && !shipper_rests(p) && clock_now_ns() < deadline_ns)
+	while (!s->r->abandoned && s->q.view[replica].open && !shipper_rests(p) &&
+	       clock_now_ns() < deadline_ns)
 		ship_wait(s, &drives, &want, deadline_ns);
+	if (s->r->abandoned)
+		return NULL;
 	ship_wait_end(s, &drives);
 	if (s->q.view[replica].open && shipper_rests(p)) {
 		p->lent = true;
@@ -644,7 +674,7 @@ ship_lane_borrow(struct ship *s, unsigned replica, uint64_t deadline_ns)
 	}
 	p->wanted = false;
 	ship_arm(s);
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 	if (!l)
 		turns_leave(&p->readers);
 	return l;
@@ -655,7 +685,8 @@ ship_lane_return(struct ship *s, unsigned replica)
 {
 	struct shipper *p = &s->shipper[replica];
 
-	pthread_mutex_lock(&s->lock);
+	if (!ship_lock(s))
+		return;
 	p->lent = false;
 	/* However readers follow each other, all that is queued gets its turn between two. */
 	p->owed = s->q.last;
@@ -663,7 +694,7 @@ ship_lane_return(struct ship *s, unsigned replica)
 	p->begun = false;
 	ship_changed(s);
 	ship_arm(s);
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 	turns_leave(&p->readers);
 }
 
@@ -671,12 +702,11 @@ void
 ship_lag(struct ship *s, unsigned replica, uint64_t *bytes, uint64_t *ms)
 {
 	*bytes = *ms = 0;
-	if (!ship_serves(s, replica))
+	if (!ship_serves(s, replica) || !ship_lock(s))
 		return;
-	pthread_mutex_lock(&s->lock);
 	*bytes = s->q.view[replica].weight;
 	*ms = shipqueue_lag_ns(&s->q, replica, clock_now_ns()) / NS_PER_MS;
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 }
 
 uint64_t
@@ -694,11 +724,10 @@ ship_oldest_ms(struct ship *s)
 void
 ship_ended(struct ship *s, const struct generation *chain)
 {
-	if (!s)
+	if (!s || !ship_lock(s))
 		return;
-	pthread_mutex_lock(&s->lock);
 	shipqueue_ended(&s->q, chain);
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 }
 
 bool
@@ -706,15 +735,14 @@ ship_behind(struct ship *s, unsigned replica, struct generation *chain)
 {
 	uint64_t number;
 
-	if (!ship_serves(s, replica))
-		return false;
 	/* With the lock: no drain counts it between our look and the note of it. */
-	pthread_mutex_lock(&s->lock);
+	if (!ship_serves(s, replica) || !ship_lock(s))
+		return false;
 	number = shipqueue_behind(&s->q, replica, chain);
 	/* One that has caught up is labelled so first. */
 	if (number)
 		atomic_store(&s->r->replicas[replica].behind, number);
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 	return number != 0;
 }
 
@@ -741,10 +769,11 @@ ship_all_have(struct ship *s, uint64_t number)
 
 	if (!s)
 		return true;
-	pthread_mutex_lock(&s->lock);
+	if (!ship_lock(s))
+		return false;
 	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++)
 		all &= !s->q.view[i].open || shipqueue_has(&s->q, i, number);
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 	return all;
 }
 
@@ -878,9 +907,14 @@ ship_abandon(struct ship *s)
 {
 	if (!s)
 		return;
+	/* The numbers may be other files' when a call goes on that was interrupted. */
 	(void)close(s->driver_fd);
+	s->driver_fd = -1;
 	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
-		if (s->shipper[i].started)
+		if (s->shipper[i].started) {
 			(void)close(s->shipper[i].timer_fd);
+			s->shipper[i].timer_fd = -1;
+		}
 	}
+	ownwait_lock_anew(&s->lock);
 }

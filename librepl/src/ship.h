@@ -52,7 +52,10 @@ void ship_stop(struct ship *s);
 /* All that is queued is given up. After the lanes: RMA may read it until they are gone. */
 void ship_free(struct ship *s);
 
-/* In the child of a fork: close the child's descriptors. NULL is allowed. */
+/*
+ * In the child of a fork, with r->abandoned set: close the child's descriptors. A call that has
+ * been interrupted ends soon, without what it was to queue or to wait for. NULL is allowed.
+ */
 void ship_abandon(struct ship *s);
 
 /* Whether the handle's configuration has this replica served by a queue. */

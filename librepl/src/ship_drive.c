@@ -149,21 +149,23 @@ driver_sleep(struct ship *s, unsigned wanted, uint64_t deadline_ns)
 	unsigned n;
 	uint64_t kicks;
 
-	pthread_mutex_lock(&s->lock);
+	if (!ship_lock(s))
+		return;
 	s->driver_sleeps = driver_may_sleep(s);
 	if (!s->driver_sleeps) {
-		pthread_mutex_unlock(&s->lock);
+		ship_unlock(s);
 		return;
 	}
 	n = driver_looks_at(s, wanted, fabs);
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 	fab_lanes_wait(fabs, n, s->driver_fd, deadline_ns);
-	pthread_mutex_lock(&s->lock);
+	if (!ship_lock(s))
+		return;
 	/* Who has kicked has taken the flag down. */
 	if (!s->driver_sleeps)
 		(void)!read(s->driver_fd, &kicks, sizeof(kicks));
 	s->driver_sleeps = false;
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 }
 
 /* Until something has changed or the deadline. With the lock, which is given up meanwhile. */
@@ -182,14 +184,15 @@ drive(struct ship *s, const struct ship_want *want, uint64_t deadline_ns)
 
 		driver_claim(s, want->replicas);
 		spared = driver_spares(s, clock_now_ns());
-		pthread_mutex_unlock(&s->lock);
+		ship_unlock(s);
 		moved = driver_turn(s, spared, &done);
 		/* One that is done may be lost: nobody polls it any more, as a sleep would. */
 		if (moved)
 			spin_reset(&spin);
 		else if (!done && !spin_again_for(&spin, busy_poll_ns))
 			driver_sleep(s, want->count, deadline_ns);
-		pthread_mutex_lock(&s->lock);
+		if (!ship_lock(s))
+			return;
 		driver_release(s, done);
 		if (s->changes != seen || done || (!moved && clock_now_ns() >= deadline_ns))
 			return;

@@ -65,6 +65,16 @@ struct ship {
 	struct shipper shipper[REPL_TARGETS_MAX];
 };
 
+/*
+ * ---- ship.c ----
+ *
+ * Of calls, and of what they share with our threads. False in a child that has come back to a
+ * call: other threads of its parent may have been amid the queue. Nothing of that is touched there
+ * any more, nor is the lock given up.
+ */
+bool ship_lock(struct ship *s);
+void ship_unlock(struct ship *s);
+
 /* ---- shipper.c; with the lock ---- */
 
 /* What lies is looked at in a moment, or now. */
@@ -110,7 +120,8 @@ void ship_queued(struct ship *s);
  * Wait until something has changed that matters to who waits for some of those replicas, a
  * moment or the deadline; the lock is given up meanwhile. A call that finds nobody doing so
  * moves their lanes on until ship_wait_end(), with *drives, false at first, set. Before
- * anything else is waited for that is due.
+ * anything else is waited for that is due. In a child that comes back to it ship_lock() fails from
+ * then on, which is to be looked at first.
  */
 struct ship_want {
 	uint32_t replicas;

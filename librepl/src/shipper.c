@@ -115,7 +115,8 @@ shipper_next(struct shipper *p, const struct lane *l)
 	struct shipview *v = &s->q.view[p->replica];
 	struct shipment *m;
 
-	pthread_mutex_lock(&s->lock);
+	if (!ship_lock(s))
+		return NULL;
 	m = v->open && shipper_may_send(p) ? v->unsent : NULL;
 	if (m && lane_ship_pays_to_wait(l, m, &p->at) && shipper_patient(p)) {
 		p->at_end = false;
@@ -123,7 +124,7 @@ shipper_next(struct shipper *p, const struct lane *l)
 	}
 	if (m)
 		m->refs++;
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 	return m;
 }
 
@@ -137,7 +138,8 @@ shipper_send(struct shipper *p, struct lane *l)
 	p->at_end = true;
 	while (p->at_end && (m = shipper_next(p, l))) {
 		p->at_end = lane_ship(l, m, p->replica, &p->at);
-		pthread_mutex_lock(&s->lock);
+		if (!ship_lock(s))
+			return;
 		if (p->at.writes && p->writes != m) {
 			shipper_drop_writes(p);
 			p->writes = m;
@@ -146,7 +148,7 @@ shipper_send(struct shipper *p, struct lane *l)
 		if (p->at_end && s->q.view[p->replica].open)
 			shipqueue_sent(&s->q, p->replica);
 		shipqueue_unref(&s->q, m);
-		pthread_mutex_unlock(&s->lock);
+		ship_unlock(s);
 	}
 	lane_ship_send(l);
 }
@@ -160,7 +162,8 @@ shipper_retire(struct shipper *p, const struct lane *l)
 	bool any = false, more;
 	uint64_t behind;
 
-	pthread_mutex_lock(&s->lock);
+	if (!ship_lock(s))
+		return false;
 	while (v->unacked && v->unacked != v->unsent &&
 	       v->unacked->seq[p->replica] <= l->seq_acked) {
 		shipqueue_acked(&s->q, p->replica);
@@ -176,7 +179,7 @@ shipper_retire(struct shipper *p, const struct lane *l)
 	more = v->open && v->unacked && !s->stop && !p->broken && !shipper_yields(p);
 	behind = atomic_load(&s->r->replicas[p->replica].behind);
 	any &= behind && shipqueue_has(&s->q, p->replica, behind);
-	pthread_mutex_unlock(&s->lock);
+	ship_unlock(s);
 	/* Its keeper labels it, and drains wait for that. */
 	if (any)
 		repl_wake(s->r);
@@ -273,7 +276,7 @@ shipper_start(struct ship *s, unsigned replica, struct err *e)
 
 	p->ship = s;
 	p->replica = replica;
-	if (turns_init(&p->readers))
+	if (turns_init(&p->readers, &s->r->abandoned))
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	p->readers_made = true;
 	p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "forks.h"
+#include "ownwait.h"
 #include "repl_impl.h"
 
 struct siblings {
@@ -144,9 +145,7 @@ siblings_lock(struct repl *r)
 {
 	struct siblings *s = r->set ? atomic_load(&r->set->siblings) : NULL;
 
-	if (s)
-		pthread_mutex_lock(&s->lock);
-	return s;
+	return s && ownwait_lock(&s->lock, &r->abandoned) ? s : NULL;
 }
 
 void

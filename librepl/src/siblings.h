@@ -60,7 +60,10 @@ bool siblings_direct_begin(struct repl *r, bool opened);
 void siblings_direct_note(struct repl *r);
 void siblings_direct_end(struct repl *r);
 
-/* Around the recording of a loss. NULL, and nothing is held, of a handle that has not joined. */
+/*
+ * Around the recording of a loss. NULL, and nothing is held, of a handle that has not joined, or in
+ * a child that comes back to a call: see ownwait.h.
+ */
 struct siblings *siblings_lock(struct repl *r);
 void siblings_unlock(struct siblings *s);
 

@@ -461,11 +461,16 @@ statusd_stop(struct statusd *s)
 void
 statusd_abandon(struct statusd *s)
 {
+	int fd;
+
 	if (!s)
 		return;
 	for (unsigned i = 0; i < STATUSD_CLIENTS_MAX; i++)
 		if (s->clients[i].fd >= 0)
 			(void)close(s->clients[i].fd);
 	statussock_abandon(&s->sock);
-	(void)close(s->event_fd);
+	/* The number may be another file's when a call goes on that was interrupted. */
+	fd = atomic_exchange(&s->event_fd, -1);
+	if (fd >= 0)
+		(void)close(fd);
 }

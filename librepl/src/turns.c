@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "ownwait.h"
 
 #define TURN_PAUSE_NS 20000U
 #define TURN_FAIR_NS  NS_PER_MS
@@ -16,9 +17,9 @@ struct turn {
 };
 
 int
-turns_init(struct turns *t)
+turns_init(struct turns *t, const _Atomic bool *abandoned)
 {
-	*t = (struct turns){0};
+	*t = (struct turns){.abandoned = abandoned};
 	return pthread_mutex_init(&t->lock, NULL);
 }
 
@@ -26,6 +27,19 @@ void
 turns_fini(struct turns *t)
 {
 	(void)pthread_mutex_destroy(&t->lock);
+}
+
+static bool
+turns_lock(struct turns *t)
+{
+	return ownwait_lock(&t->lock, t->abandoned) && !*t->abandoned;
+}
+
+static void
+turns_unlock(struct turns *t)
+{
+	if (!*t->abandoned)
+		pthread_mutex_unlock(&t->lock);
 }
 
 static void
@@ -70,21 +84,23 @@ turns_enter(struct turns *t, uint64_t deadline_ns)
 	uint64_t now_ns = me.since_ns;
 	bool got;
 
-	pthread_mutex_lock(&t->lock);
+	if (!turns_lock(t))
+		return false;
 	got = turn_take(t, NULL, now_ns);
 	if (!got)
 		turn_join(t, &me);
-	pthread_mutex_unlock(&t->lock);
+	turns_unlock(t);
 	if (got)
 		return true;
 	do {
 		turn_pause(now_ns - me.since_ns);
 		now_ns = clock_now_ns();
-		pthread_mutex_lock(&t->lock);
+		if (!turns_lock(t))
+			return false;
 		got = turn_take(t, &me, now_ns);
 		if (got || now_ns >= deadline_ns)
 			turn_quit(t, &me);
-		pthread_mutex_unlock(&t->lock);
+		turns_unlock(t);
 	} while (!got && now_ns < deadline_ns);
 	return got;
 }
@@ -92,7 +108,8 @@ turns_enter(struct turns *t, uint64_t deadline_ns)
 void
 turns_leave(struct turns *t)
 {
-	pthread_mutex_lock(&t->lock);
+	if (!turns_lock(t))
+		return;
 	t->taken = false;
-	pthread_mutex_unlock(&t->lock);
+	turns_unlock(t);
 }

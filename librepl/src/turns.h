@@ -19,12 +19,14 @@ struct turns {
 	pthread_mutex_t lock; /* guards all of it, never for long */
 	bool taken;
 	struct turn *first, *last; /* who waits */
+	const _Atomic bool *abandoned;
 };
 
-int turns_init(struct turns *t); /* 0, or an error number */
+/* 0, or an error number. abandoned: in a child that comes back to a call, see ownwait.h. */
+int turns_init(struct turns *t, const _Atomic bool *abandoned);
 void turns_fini(struct turns *t);
 
-/* False: not by the deadline. */
+/* False: not by the deadline, or in that child. */
 bool turns_enter(struct turns *t, uint64_t deadline_ns);
 void turns_leave(struct turns *t);
 

@@ -69,33 +69,53 @@ has_forked resync
 ended
 
 # Where a handler forks its child may return to the call that it has interrupted.
-{
-	echo "[repl]"
-	echo "identity = $TMP/key"
-	echo "known-hosts = $TMP/known_hosts"
-	echo "lanes = 5"
-	echo "op-timeout = 60000"
-	echo "heartbeat-interval = 20000"
-	echo "heartbeat-timeout = 60000"
-	echo "target = $(pool returns)"
-} >"$TMP/repl.conf"
-rm -f "$FILE"* "$TMP/said" "$TMP/go"
-mkfifo "$TMP/go"
-REPL_CONFIG=$TMP/repl.conf "$BUILD/tests/integration/fork_returns" "$FILE" <"$TMP/go" >"$TMP/said" 2>"$TMP/returns.log" &
-parent=$!
-exec 5>"$TMP/go"
-PIDS="$parent $PIDS"
 # says WORD: it has, or has ended.
 says() {
 	grep -q "$1" "$TMP/said" || gone "$parent"
 }
-wait_for 20 says ready || fail "$(cat "$TMP/returns.log")"
-pid=$(session_of returns) || fail "no session: $(cat "$TMP/returns.log")"
-signalled STOP "$pid"
-echo >&5
-wait_for 120 says forked || fail "$(cat "$TMP/returns.log")"
-grep -q forked "$TMP/said" || fail "$(cat "$TMP/returns.log")"
-kill -CONT "$pid"
-wait "$parent" || fail "ends with $?: $(cat "$TMP/returns.log")"
-exec 5>&-
-equal "$FILE" "$TMP/serve/pools/returns"
+
+# returns POOL... -- LINE...: of a program with these replicas, none of which answers meanwhile.
+returns() {
+	local pools=() pids=()
+
+	while [ "$1" != -- ]; do
+		pools+=("$1")
+		shift
+	done
+	shift
+	{
+		echo "[repl]"
+		echo "identity = $TMP/key"
+		echo "known-hosts = $TMP/known_hosts"
+		echo "lanes = 7"
+		echo "op-timeout = 60000"
+		echo "heartbeat-interval = 20000"
+		echo "heartbeat-timeout = 60000"
+		printf '%s\n' "$@"
+	} >"$TMP/repl.conf"
+	rm -f "$FILE"* "$TMP/said" "$TMP/go"
+	mkfifo "$TMP/go"
+	REPL_CONFIG=$TMP/repl.conf "$BUILD/tests/integration/fork_returns" "$FILE" <"$TMP/go" >"$TMP/said" 2>"$TMP/returns.log" &
+	parent=$!
+	exec 5>"$TMP/go"
+	PIDS="$parent $PIDS"
+	wait_for 20 says ready || fail "$(cat "$TMP/returns.log")"
+	for name in "${pools[@]}"; do
+		pids+=("$(session_of "$name")") || fail "no session of $name: $(cat "$TMP/returns.log")"
+	done
+	signalled STOP "${pids[@]}"
+	echo >&5
+	wait_for 120 says forked || fail "$(cat "$TMP/returns.log")"
+	grep -q forked "$TMP/said" || fail "$(cat "$TMP/returns.log")"
+	kill -CONT "${pids[@]}"
+	wait "$parent" || fail "ends with $?: $(cat "$TMP/returns.log")"
+	exec 5>&-
+	for name in "${pools[@]}"; do
+		equal "$FILE" "$TMP/serve/pools/$name"
+	done
+}
+
+returns returns -- "target = $(pool returns)"
+# Of a queue as well that has no room, also where others are waited for first.
+returns one two -- "target = $(pool one)" "target = $(pool two)" "ack = quorum" "async-lag-bytes = 64K" "async-lag-time = 600000"
+returns three four -- "target = $(pool three)" "async-target = $(pool four)" "async-lag-bytes = 64K" "async-lag-time = 600000"

@@ -2,8 +2,9 @@
 /*
  * fork_returns FILE - has FILE open, with the configuration of REPL_CONFIG, and a log in it. It
  * says ready; when it is told that its target does not answer any more threads append to the log,
- * trim it, and append by a tail word, and each is interrupted by a handler that forks. The child
- * abandons the handle and returns to the call, which ends there as one whose replicas are lost.
+ * trim it, make much durable, and append by a tail word, and each is interrupted by a handler that
+ * forks. The child abandons the handle and returns to the call, which ends there as one whose
+ * replicas are lost.
  * When it has said forked the target is to answer, and the parent's calls succeed; a child that
  * returns only then stores nothing over what they have.
  */
@@ -26,12 +27,13 @@
 
 #define SIZE    (1U << 20)
 #define LOG_OFF (SIZE / 2)
-#define DATA    4096U /* where what is appended by the tail word begins, which is at 0 */
-#define THREADS 5U
+#define DATA    4096U      /* where what is appended by the tail word begins, which is at 0 */
+#define MUCH    (SIZE / 8) /* of each that drains: more than a queue has room for */
+#define THREADS 7U
 #define ROUNDS  3U
 #define CHILD_S 20U
 
-enum does { APPENDS, TRIMS, APPENDS_WORD };
+enum does { APPENDS, TRIMS, DRAINS, APPENDS_WORD };
 
 struct call {
 	pthread_t thread;
@@ -42,7 +44,8 @@ struct call {
 };
 
 /* Of two that do the same one is at it, and the other one waits for it. */
-static const enum does all[THREADS] = {APPENDS, APPENDS, TRIMS, TRIMS, APPENDS_WORD};
+static const enum does all[THREADS] = {APPENDS, APPENDS, TRIMS,       TRIMS,
+				       DRAINS,  DRAINS,  APPENDS_WORD};
 
 static uint8_t *mem;
 static struct repl *handle;
@@ -101,6 +104,8 @@ call_run(void *arg)
 		c->rc = repl_log_append(lines, c->lane, "a line", 6, NULL);
 	else if (c->does == TRIMS)
 		c->rc = repl_log_trim(lines, c->lane, end);
+	else if (c->does == DRAINS)
+		c->rc = repl_persist(handle, c->lane, MUCH * (c->lane % 2 + 1), MUCH);
 	else
 		c->rc = append_word(c->lane, "first", 5);
 	if (is_child)

@@ -7,6 +7,7 @@
 
 #include "../../librepl/src/calltime.c"
 #include "../../librepl/src/claims.c"
+#include "../../librepl/src/ownwait.c"
 #include "../../librepl/src/repl_claim.c"
 
 #define TIMEOUT_MS 20U
@@ -130,7 +131,7 @@ handle_new(void)
 	r->lane_count = 2;
 	r->slots = calloc(2, sizeof(*r->slots));
 	assert_non_null(r->slots);
-	assert_int_equal(claims_init(&r->claims, 2), 0);
+	assert_int_equal(claims_init(&r->claims, 2, &r->abandoned), 0);
 	r->claims_made = true;
 	assert_true(claims_early(&r->claims, WRITER, 0, 4096));
 	assert_int_equal(rangeset_add(&r->slots[0].pending, 64, 8), 0);

@@ -745,6 +745,23 @@ lane_is_waited_for_as_long_as_a_record_takes(void **state)
 	handle_free(r);
 }
 
+/* Whoever has borrowed it is not there to give it back. */
+static void
+a_child_that_comes_back_waits_for_no_lane(void **state)
+{
+	struct repl *r = handle_new();
+	int lent;
+
+	(void)state;
+	assert_true(lane_try(&r->slots[0], LANE_ENTERED));
+	lent = lane_lend(r, 0);
+	assert_true(lane_borrow(r, 0, 0));
+	lane_want(r, 0, true);
+	r->abandoned = true;
+	lane_again(r, 0, lent);
+	handle_free(r);
+}
+
 int
 main(void)
 {
@@ -762,6 +779,7 @@ main(void)
 		cmocka_unit_test(commit_has_one_time_for_all_lanes),
 		cmocka_unit_test(commit_gives_time_to_whom_it_has_sent_late),
 		cmocka_unit_test(lane_is_waited_for_as_long_as_a_record_takes),
+		cmocka_unit_test(a_child_that_comes_back_waits_for_no_lane),
 		cmocka_unit_test(commit_gives_time_behind_a_slow_record),
 		cmocka_unit_test(commit_takes_a_stall_of_the_disk_from_nobody),
 		cmocka_unit_test(commit_takes_a_late_stall_from_nobody),

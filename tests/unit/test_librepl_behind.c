@@ -347,10 +347,10 @@ begin_with(enum ack_kind ack, unsigned replicas, bool async)
 	r->lane_count = LANES;
 	r->slots = calloc(LANES, sizeof(*r->slots));
 	assert_non_null(r->slots);
-	assert_int_equal(turns_init(&r->appends), 0);
+	assert_int_equal(turns_init(&r->appends, &r->abandoned), 0);
 	/* As repl_open() has it. */
 	if (ack == ACK_ALL) {
-		assert_int_equal(claims_init(&r->claims, LANES), 0);
+		assert_int_equal(claims_init(&r->claims, LANES, &r->abandoned), 0);
 		r->claims_made = true;
 	}
 	if (ack != ACK_ALL || async)

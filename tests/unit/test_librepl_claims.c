@@ -13,12 +13,13 @@
 #define SOON_NS (30 * NS_PER_S)
 
 static struct claims claims;
+static _Atomic bool abandoned;
 
 static int
 claims_new(void **state)
 {
 	(void)state;
-	return claims_init(&claims, LANES);
+	return claims_init(&claims, LANES, &abandoned);
 }
 
 static int
@@ -262,6 +263,49 @@ no_byte_is_claimed_twice(void **state)
 	assert_int_equal(claims.any, 0);
 }
 
+static void *
+take_in_time(void *arg)
+{
+	struct rangeset s;
+
+	set_of(&s, 0, 4096);
+	*(enum claims_got *)arg = take(1, &s, SOON_NS);
+	return NULL;
+}
+
+/* Nobody is there who would end what it waits for, or give the lock back. */
+static void
+a_child_that_comes_back_waits_for_nobody(void **state)
+{
+	enum claims_got got = CLAIMS_LATE;
+	struct rangeset s;
+	unsigned waiting = 0;
+	pthread_t thread;
+
+	(void)state;
+	set_of(&s, 0, 4096);
+	assert_int_equal(take(0, &s, 0), CLAIMS_TAKEN);
+	assert_int_equal(pthread_create(&thread, NULL, take_in_time, &got), 0);
+	while (waiting == 0) {
+		pthread_mutex_lock(&claims.lock);
+		waiting = claims.waiting;
+		pthread_mutex_unlock(&claims.lock);
+	}
+	atomic_store(&abandoned, true);
+	(void)pthread_join(thread, NULL);
+	assert_int_equal(got, CLAIMS_TAKEN);
+	/* It may be left as whoever had it has it. */
+	claims_abandon(&claims);
+	pthread_mutex_lock(&claims.lock);
+	assert_int_equal(take(2, &s, SOON_NS), CLAIMS_TAKEN);
+	assert_false(claims_early(&claims, 3, 0, 8));
+	assert_false(claims_has_early(&claims, 3));
+	claims_yield(&claims, 2);
+	claims_drop(&claims, 0);
+	pthread_mutex_unlock(&claims.lock);
+	atomic_store(&abandoned, false);
+}
+
 int
 main(void)
 {
@@ -272,6 +316,7 @@ main(void)
 		cmocka_unit_test(who_waits_for_long_is_told),
 		cmocka_unit_test(they_go_in_the_order_in_which_they_came),
 		cmocka_unit_test(no_byte_is_claimed_twice),
+		cmocka_unit_test(a_child_that_comes_back_waits_for_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, claims_new, claims_end);

@@ -5,7 +5,10 @@
  */
 #include "ship_world.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #ifdef __SANITIZE_THREAD__
 /* A page that is not there is played by the handler of its fault, which comes amid no call. */
@@ -541,6 +544,151 @@ who_is_kept_off_by_readers_loses_no_replica(void **state)
 	end();
 }
 
+/* ---- a child that comes back to a call ---- */
+
+#define CHILD_S 20U
+
+enum waits { FOR_ROOM, FOR_ROOM_BESIDE, FOR_ANSWERS, FOR_ITS_LANE };
+
+static volatile sig_atomic_t is_child;
+static _Atomic pid_t forked;
+static int other_file; /* has the queue's numbers in the child */
+
+/* As repl_abandon(); and the handler opens a file, which gets the numbers that are free. */
+static void
+on_fork(int number)
+{
+	int fds[1 + REPLICAS], n = 0;
+	pid_t pid = fork();
+
+	(void)number;
+	if (pid == 0) {
+		is_child = 1;
+		(void)alarm(CHILD_S);
+		fds[n++] = r->ship->driver_fd;
+		for (unsigned i = 0; i < REPLICAS; i++)
+			fds[n++] = r->ship->shipper[i].timer_fd;
+		r->abandoned = true;
+		for (unsigned i = 0; i < REPLICAS; i++)
+			atomic_store(&r->replicas[i].lost, REPL_E_LOST);
+		ship_abandon(r->ship);
+		while (n > 0)
+			(void)dup2(other_file, fds[--n]);
+	}
+	atomic_store(&forked, pid);
+}
+
+static void *
+wait_once(void *arg)
+{
+	const enum waits *what = arg;
+	bool enough = true;
+
+	if (*what == FOR_ITS_LANE)
+		enough = ship_lane_borrow(r->ship, 0, clock_deadline(600000)) != NULL;
+	else
+		enough = drain_first(*what == FOR_ANSWERS ? 8 : POOL);
+	if (is_child) {
+		r->ship->driver_sleeps = true;
+		ship_queued(r->ship);
+		shipper_hurry(&r->ship->shipper[0]);
+		_exit(enough || lseek(other_file, 0, SEEK_END) != 0);
+	}
+	if (*what == FOR_ITS_LANE && enough)
+		ship_lane_return(r->ship, 0);
+	return enough ? r : NULL;
+}
+
+/* What it has waited for so far, and how: 1 or 2 of them, of which one drives. */
+static bool
+waits_for(enum waits what)
+{
+	bool is = false;
+
+	pthread_mutex_lock(&r->ship->lock);
+	if (what == FOR_ITS_LANE)
+		is = r->ship->shipper[0].wanted;
+	else
+		is = r->ship->driven && r->ship->q.last >= (what == FOR_ANSWERS ? 2 : 3);
+	pthread_mutex_unlock(&r->ship->lock);
+	return is;
+}
+
+/* Of a call that waits, while another thread has the queue's lock or not. */
+static void
+child_returns(pthread_t thread, bool locked)
+{
+	int status = 0;
+
+	atomic_store(&forked, 0);
+	if (locked)
+		pthread_mutex_lock(&r->ship->lock);
+	assert_int_equal(pthread_kill(thread, SIGUSR1), 0);
+	while (atomic_load(&forked) == 0)
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	if (locked)
+		pthread_mutex_unlock(&r->ship->lock);
+	assert_true(atomic_load(&forked) > 0);
+	assert_int_equal(waitpid(atomic_load(&forked), &status, 0), atomic_load(&forked));
+	assert_int_equal(status, 0);
+}
+
+static void
+child_returns_from(enum waits what)
+{
+	enum waits beside = FOR_ROOM;
+	pthread_t thread, other;
+	void *got = NULL;
+	bool enough = true;
+
+	begin(15, 0);
+	r->cfg->op_timeout_ms = 600000;
+	r->cfg->busy_poll_us = 0;
+	r->ship->policy.degrade = false;
+	atomic_store(&targets[0].mute, true);
+	(void)drain_once(&enough);
+	for (unsigned i = 0; i < REPLICAS; i++)
+		atomic_store(&targets[i].mute, true);
+	if (what == FOR_ROOM_BESIDE)
+		assert_int_equal(pthread_create(&other, NULL, wait_once, &beside), 0);
+	while (what == FOR_ROOM_BESIDE && !waits_for(FOR_ROOM))
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	assert_int_equal(pthread_create(&thread, NULL, wait_once, &what), 0);
+	while (!waits_for(what))
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	for (unsigned i = 0; i < FEW; i++)
+		child_returns(thread, i % 2);
+	for (unsigned i = 0; i < REPLICAS; i++)
+		atomic_store(&targets[i].mute, false);
+	(void)pthread_join(thread, &got);
+	assert_non_null(got);
+	if (what == FOR_ROOM_BESIDE)
+		(void)pthread_join(other, &got);
+	assert_non_null(got);
+	assert_int_equal(losses, 0);
+	end();
+}
+
+/* It waits for nothing that its parent's targets and threads do, and writes to no file of its own.
+ */
+static void
+a_child_that_comes_back_waits_for_nobody(void **state)
+{
+	struct sigaction forks = {.sa_handler = on_fork}, before;
+
+	(void)state;
+#ifdef __SANITIZE_THREAD__
+	skip();
+#endif
+	other_file = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	assert_true(other_file >= 0);
+	assert_int_equal(sigaction(SIGUSR1, &forks, &before), 0);
+	for (enum waits what = FOR_ROOM; what <= FOR_ITS_LANE; what++)
+		child_returns_from(what);
+	assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+	(void)close(other_file);
+}
+
 int
 main(void)
 {
@@ -559,6 +707,7 @@ main(void)
 		cmocka_unit_test(readers_starve_no_queue),
 		cmocka_unit_test(a_readers_time_is_not_the_targets),
 		cmocka_unit_test(who_is_kept_off_by_readers_loses_no_replica),
+		cmocka_unit_test(a_child_that_comes_back_waits_for_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

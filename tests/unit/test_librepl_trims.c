@@ -406,6 +406,36 @@ who_is_back_has_what_comes_then_marked(void **state)
 	assert_in_range(dirty_marked(r->dirty, 0), TRIM_LEN, 2 * TRIM_LEN);
 }
 
+/* Another thread of the parent's was amid them. */
+static void
+fork_amid(void)
+{
+	pthread_mutex_lock(&r->trims.lock);
+	r->abandoned = true;
+	dirty_abandon(r->dirty);
+}
+
+static void
+a_child_that_comes_back_waits_for_nobody(void **state)
+{
+	static const struct range none = {0};
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	trim();
+	for (unsigned i = 0; i < 2; i++) {
+		const struct range also = i ? none : (struct range){.off = 0, .len = TRIM_LEN};
+
+		amid = fork_amid;
+		(void)lanes_drain(r, SETTLE_LANE, LANE_TRIM, also.off, also.len, &e);
+		assert_null(amid);
+		assert_int_equal(r->trims.noted.count, i ? 0 : 1);
+		pthread_mutex_unlock(&r->trims.lock);
+		r->abandoned = false;
+	}
+}
+
 int
 main(void)
 {
@@ -422,6 +452,7 @@ main(void)
 		T(a_settling_ends_not_what_is_anothers),
 		T(settlings_may_overlap),
 		T(who_is_back_has_what_comes_then_marked),
+		T(a_child_that_comes_back_waits_for_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #define SOON_NS (30 * NS_PER_S)
 
 static struct turns turns;
+static _Atomic bool abandoned;
 static _Atomic unsigned order, inside, most;
 
 static void
@@ -65,7 +66,7 @@ who_has_waited_goes_before_who_comes_again(void **state)
 	const struct turn *last = NULL;
 
 	(void)state;
-	assert_int_equal(turns_init(&turns), 0);
+	assert_int_equal(turns_init(&turns, &abandoned), 0);
 	atomic_store(&order, 0);
 	assert_true(enter());
 	for (unsigned i = 0; i < 3; i++) {
@@ -94,7 +95,7 @@ who_gives_up_holds_nobody_up(void **state)
 	uint64_t begin_ns;
 
 	(void)state;
-	assert_int_equal(turns_init(&turns), 0);
+	assert_int_equal(turns_init(&turns, &abandoned), 0);
 	atomic_store(&order, 0);
 	assert_true(enter());
 	begin_ns = clock_now_ns();
@@ -138,7 +139,7 @@ one_at_a_time(void **state)
 	pthread_t thread[4];
 
 	(void)state;
-	assert_int_equal(turns_init(&turns), 0);
+	assert_int_equal(turns_init(&turns, &abandoned), 0);
 	atomic_store(&order, 0);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, take_many, NULL), 0);
@@ -157,7 +158,7 @@ a_long_turn_costs_nobody_a_core(void **state)
 	struct rusage before, after;
 
 	(void)state;
-	assert_int_equal(turns_init(&turns), 0);
+	assert_int_equal(turns_init(&turns, &abandoned), 0);
 	atomic_store(&order, 0);
 	assert_true(enter());
 	for (unsigned i = 0; i < 8; i++)
@@ -174,6 +175,40 @@ a_long_turn_costs_nobody_a_core(void **state)
 	turns_fini(&turns);
 }
 
+static void *
+enter_once(void *arg)
+{
+	*(bool *)arg = enter();
+	return NULL;
+}
+
+/* Nobody is there who would give it back, or the lock. */
+static void
+a_child_that_comes_back_waits_for_nobody(void **state)
+{
+	bool got = true, waits = false;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(turns_init(&turns, &abandoned), 0);
+	assert_true(enter());
+	assert_int_equal(pthread_create(&thread, NULL, enter_once, &got), 0);
+	while (!waits) {
+		pthread_mutex_lock(&turns.lock);
+		waits = turns.first != NULL;
+		pthread_mutex_unlock(&turns.lock);
+	}
+	pthread_mutex_lock(&turns.lock);
+	atomic_store(&abandoned, true);
+	(void)pthread_join(thread, NULL);
+	assert_false(got);
+	turns_leave(&turns);
+	assert_false(enter());
+	pthread_mutex_unlock(&turns.lock);
+	atomic_store(&abandoned, false);
+	turns_fini(&turns);
+}
+
 int
 main(void)
 {
@@ -182,6 +217,7 @@ main(void)
 		cmocka_unit_test(who_gives_up_holds_nobody_up),
 		cmocka_unit_test(one_at_a_time),
 		cmocka_unit_test(a_long_turn_costs_nobody_a_core),
+		cmocka_unit_test(a_child_that_comes_back_waits_for_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "../../librepl/src/ownwait.c"
 #include "../../librepl/src/siblings.c"
 
 #define HANDLES 3U
@@ -430,6 +431,23 @@ one_at_a_time_is_copied_into_directly(void **state)
 	closed(3);
 }
 
+/* Whoever has them is not there. */
+static void
+a_child_that_comes_back_waits_for_none(void **state)
+{
+	struct siblings *s;
+
+	(void)state;
+	(void)opened(0, 1, "a", SIDECAR_UP_TO_DATE);
+	s = siblings_lock(&handles[0].repl);
+	assert_non_null(s);
+	atomic_store(&handles[0].repl.abandoned, true);
+	assert_null(siblings_lock(&handles[0].repl));
+	atomic_store(&handles[0].repl.abandoned, false);
+	siblings_unlock(s);
+	closed(1);
+}
+
 int
 main(void)
 {
@@ -448,6 +466,7 @@ main(void)
 		cmocka_unit_test(one_that_comes_back_is_of_their_generation),
 		cmocka_unit_test(who_is_away_for_long_is_known_when_it_comes_back),
 		cmocka_unit_test(one_at_a_time_is_copied_into_directly),
+		cmocka_unit_test(a_child_that_comes_back_waits_for_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
