@@ -29,8 +29,8 @@
 #define KEEP_NS (2 * NS_PER_S)
 
 /*
- * Of what is staged no more than twice this is still on its way to media: the commit,
- * for which the initiator's program stands still, has only the rest of it to wait for.
+ * Of what is staged, and of what is kept, no more than twice this is still on its way to media: the
+ * commit, for which the initiator's program stands still, has only the rest of it to wait for.
  */
 #define WRITEBACK (16U << 20)
 
@@ -56,6 +56,7 @@ struct pooljournal {
 	uint64_t room;         /* for messages */
 	uint64_t old, old_end; /* of what an earlier one has left, not to be written over */
 	uint64_t writing;   /* of the messages' bytes those before it are on their way to media */
+	uint64_t written;   /* and those before this have come there */
 	_Atomic int failed; /* why no message is taken any more: one may be on its way still */
 	struct journal_commit is; /* what is in it; state and chain once it is committed */
 	struct poolkept *kept;    /* what is still to be looked at */
@@ -155,6 +156,22 @@ file_writeback(int fd, uint64_t off, uint64_t len, uint64_t before, struct err *
 	if (errno == EINVAL || errno == ENOSYS || errno == ESPIPE)
 		return 0;
 	return err_errno(e, REPL_E_IO, errno, "journal: writing it back");
+}
+
+/* Of the messages what has not been sent yet, once it is enough. */
+static int
+messages_writeback(struct pooljournal *j, struct err *e)
+{
+	uint64_t len = j->is.bytes - j->writing;
+	int rc;
+
+	if (len < WRITEBACK)
+		return 0;
+	rc = file_writeback(j->own, j->off + JOURNAL_DATA + j->writing, len,
+			    j->writing - j->written, e);
+	j->written = j->writing;
+	j->writing = j->is.bytes;
+	return rc;
 }
 
 static int
@@ -294,7 +311,7 @@ journal_make(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct e
 	j->is.epoch = meta->epoch;
 	j->failed = 0;
 	j->resumed = false;
-	j->writing = 0;
+	j->writing = j->written = 0;
 	j->room = len - JOURNAL_DATA;
 	atomic_store(&j->phase, PHASE_FILLING);
 	return 0;
@@ -395,6 +412,7 @@ pooljournal_resume(struct pooljournal *j, const struct sidecar *meta, struct err
 	memset(&j->is, 0, sizeof(j->is));
 	j->is.epoch = meta->epoch;
 	j->failed = 0;
+	j->writing = j->written = 0;
 	j->resumed = true;
 	atomic_store(&j->phase, PHASE_RESUMING);
 	return 0;
@@ -413,7 +431,6 @@ kept_end(struct pooljournal *j, const struct sidecar *meta, struct err *e)
 		return rc;
 	poolkept_free(j->kept);
 	j->kept = NULL;
-	j->writing = j->is.bytes;
 	j->untidy = true;
 	/* The data thread sees all of it. */
 	pthread_mutex_lock(&j->lock);
@@ -447,7 +464,8 @@ kept_take(struct pooljournal *j, bool asks, struct pmem_map *map, const struct w
 	j->is.chain = wire_stage_chain(j->is.chain, msg);
 	j->is.bytes += len;
 	j->is.count++;
-	return 0;
+	/* Its header is written anew: a page of each is dirty. */
+	return messages_writeback(j, e);
 }
 
 int
@@ -510,12 +528,7 @@ append_locked(struct pooljournal *j, const uint8_t *msg, size_t len, struct err 
 	j->is.chain = wire_stage_chain(j->is.chain, msg);
 	j->is.bytes += len;
 	j->is.count++;
-	if (j->is.bytes - j->writing < WRITEBACK)
-		return 0;
-	j->failed =
-		file_writeback(j->own, j->off + JOURNAL_DATA + j->writing, j->is.bytes - j->writing,
-			       j->writing < WRITEBACK ? j->writing : WRITEBACK, e);
-	j->writing = j->is.bytes;
+	j->failed = messages_writeback(j, e);
 	return j->failed;
 }
 

@@ -7,7 +7,9 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "full_disk.h"
 #include "journal_world.h"
@@ -16,6 +18,71 @@
 #define DAY_S    (24L * 3600)
 
 static uint64_t seed = 1;
+
+/* ---- where the file was written to and is not on media, in front of libc's ---- */
+
+#define WRITES_MAX 65536U
+
+static uint64_t writes[WRITES_MAX]; /* offsets */
+static unsigned write_count;
+static bool writes_noted;
+
+ssize_t pwrite(int fd, const void *buf, size_t len, off_t off);
+int fdatasync(int fd);
+int fsync(int fd);
+int sync_file_range(int fd, off_t off, off_t len, unsigned flags);
+
+ssize_t
+pwrite(int fd, const void *buf, size_t len, off_t off)
+{
+	assert_true(write_count < WRITES_MAX);
+	if (writes_noted)
+		writes[write_count++] = (uint64_t)off;
+	return syscall(SYS_pwrite64, fd, buf, len, off);
+}
+
+int
+fdatasync(int fd)
+{
+	(void)fd;
+	write_count = 0;
+	return 0;
+}
+
+int
+fsync(int fd)
+{
+	return fdatasync(fd);
+}
+
+int
+sync_file_range(int fd, off_t off, off_t len, unsigned flags)
+{
+	unsigned left = 0;
+
+	(void)fd;
+	/* Begun is not done. */
+	if (!(flags & SYNC_FILE_RANGE_WAIT_AFTER))
+		return 0;
+	for (unsigned i = 0; i < write_count; i++)
+		if (writes[i] < (uint64_t)off || writes[i] - (uint64_t)off >= (uint64_t)len)
+			writes[left++] = writes[i];
+	write_count = left;
+	return 0;
+}
+
+/* The last byte that was written to is that far behind the first one that is not on media. */
+static uint64_t
+writes_span(void)
+{
+	uint64_t from = UINT64_MAX, to = 0;
+
+	for (unsigned i = 0; i < write_count; i++) {
+		from = writes[i] < from ? writes[i] : from;
+		to = writes[i] > to ? writes[i] : to;
+	}
+	return write_count ? to - from : 0;
+}
 
 static uint32_t
 draw(uint32_t below)
@@ -186,6 +253,58 @@ whatever_is_left_the_pool_ends_as_wanted(void **state)
 		spared += finish();
 	}
 	assert_in_range(spared, 300, 300U * 2 * MESSAGES);
+}
+
+/*
+ * Each message is written to as it is told of. Who commits holds a program up: most of that must be
+ * on media by then, however many they are.
+ */
+static void
+little_of_it_is_left_to_sync(void **state)
+{
+	const uint64_t little = 33U << 20, much = 3 * little;
+	struct journal_kept kept[4 * JOURNAL_KEPT_MIN];
+	struct pmem_map *map = NULL;
+	struct pool *p;
+	uint8_t msg[3 * PAGE];
+	uint64_t bytes = 0;
+	unsigned count;
+	bool resumed, more = true;
+	size_t len;
+
+	(void)state;
+	pool_old();
+	p = writer_resuming();
+	len = message(msg, 0, pool_get_info(p)->meta.epoch);
+	assert_int_equal(pool_journal_begin(p, much, &err), 0);
+	for (uint64_t at = 0; at + len <= much; at += len)
+		assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), 0);
+	assert_int_equal(pool_journal_end(p, NULL, false, &err), 0);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	p = writer_resuming();
+	assert_int_equal(pool_map(p, true, &map, &err), 0);
+	assert_int_equal(pool_journal_resume(p, PAGE, &resumed, &err), 0);
+	assert_true(resumed);
+	write_count = 0;
+	writes_noted = true;
+	while (more) {
+		assert_int_equal(pool_journal_kept(p, map, kept, 4 * JOURNAL_KEPT_MIN, &count,
+						   &bytes, &more, &err),
+				 0);
+		assert_true(writes_span() < little);
+	}
+	assert_true(bytes > much - len && write_count > 0);
+	/* What is added has no more before it than what was added to it before. */
+	assert_int_equal(pool_journal_begin(p, bytes + much, &err), 0);
+	for (uint64_t at = 0; at + len <= much; at += len) {
+		assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), 0);
+		assert_true(writes_span() < little);
+	}
+	writes_noted = false;
+	write_count = 0;
+	pmem_map_free(map);
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+	assert_int_equal(pool_close(p, true, &err), 0);
 }
 
 /* Messages are told and taken in one order: none comes in between, nor is a part committed. */
@@ -413,6 +532,7 @@ main(void)
 						world_free),
 		cmocka_unit_test_setup_teardown(whatever_is_left_the_pool_ends_as_wanted, setup,
 						world_free),
+		cmocka_unit_test_setup_teardown(little_of_it_is_left_to_sync, setup, world_free),
 		cmocka_unit_test_setup_teardown(nothing_is_added_before_all_is_told, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(of_a_sparse_pool_without_space_it_is_of_no_use,
