@@ -12,6 +12,42 @@
 
 #define PAGE 4096U
 
+static bool
+is_cached(const struct statfs *fs)
+{
+	switch (fs->f_type) {
+	case TMPFS_MAGIC:
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool
+extents_cached(int fd)
+{
+	struct statfs fs;
+
+	return fd >= 0 && fstatfs(fd, &fs) == 0 && is_cached(&fs);
+}
+
+/*
+ * Whether what was stored in a hole of a mapping a moment ago is no hole any more. Over FUSE those
+ * are the server's, who has none of it before it is written back. NFS writes it back when it is
+ * asked.
+ */
+static bool
+holes_known(int fd)
+{
+	struct statfs fs;
+
+	return fd >= 0 && fstatfs(fd, &fs) == 0 &&
+	       (is_cached(&fs) || fs.f_type == F2FS_SUPER_MAGIC || fs.f_type == NFS_SUPER_MAGIC);
+}
+
 /* The first byte of data at or behind off, below size; size if there is none. */
 static uint64_t
 next_data(int fd, uint64_t off, uint64_t size)
@@ -29,9 +65,12 @@ next_data(int fd, uint64_t off, uint64_t size)
 struct range
 extents_next(int fd, uint64_t off, uint64_t size)
 {
-	struct range r = {.off = next_data(fd, off, size)};
+	struct range r = {0};
 	off_t hole;
 
+	if (!holes_known(fd))
+		fd = -1;
+	r.off = next_data(fd, off, size);
 	if (r.off >= size)
 		return (struct range){0};
 	hole = fd < 0 ? -1 : lseek(fd, (off_t)r.off, SEEK_HOLE);
@@ -50,24 +89,6 @@ extents_fill(int fd)
 }
 
 bool
-extents_cached(int fd)
-{
-	struct statfs fs;
-
-	if (fd < 0 || fstatfs(fd, &fs))
-		return false;
-	switch (fs.f_type) {
-	case TMPFS_MAGIC:
-	case EXT4_SUPER_MAGIC:
-	case XFS_SUPER_MAGIC:
-	case BTRFS_SUPER_MAGIC:
-		return true;
-	default:
-		return false;
-	}
-}
-
-bool
 extents_touch(const void *addr, size_t len)
 {
 	uintptr_t from = (uintptr_t)addr / PAGE * PAGE;
@@ -82,7 +103,7 @@ void
 extents_init(struct extents *x, int fd, uint64_t size)
 {
 	memset(x, 0, sizeof(*x));
-	x->fd = fd;
+	x->fd = holes_known(fd) ? fd : -1;
 	x->size = size;
 }
 

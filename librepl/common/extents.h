@@ -14,7 +14,8 @@
 
 /*
  * The first run of data at or behind off, below size; length 0 if there is
- * none. Where the file system can't tell, all is data.
+ * none. Where the file system can't tell, or may not know yet what was stored in a mapping of the
+ * file, all is data.
  */
 struct range extents_next(int fd, uint64_t off, uint64_t size);
 

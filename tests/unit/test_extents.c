@@ -4,24 +4,42 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "extents.h"
 
 #define SIZE (1U << 20)
 
-static unsigned ends; /* of data that were looked for */
+static unsigned ends;  /* of data that were looked for */
+static long magic;     /* of the file system where it is played; 0: it is the real one */
+static bool sees_none; /* of the data, since they are in memory alone */
 
 /* Instead of libc's. */
 off_t
 lseek(int fd, off_t off, int whence)
 {
 	ends += whence == SEEK_HOLE;
-	return syscall(SYS_lseek, fd, off, whence);
+	if (sees_none && whence == SEEK_DATA) {
+		errno = ENXIO;
+		return -1;
+	}
+	return sees_none ? off : syscall(SYS_lseek, fd, off, whence);
+}
+
+int
+fstatfs(int fd, struct statfs *fs)
+{
+	int ret = (int)syscall(SYS_fstatfs, fd, fs);
+
+	if (magic)
+		fs->f_type = magic;
+	return ret;
 }
 
 static int
@@ -32,6 +50,8 @@ temp_file(void)
 
 	assert_true(fd >= 0);
 	(void)unlink(path);
+	/* Whatever it is. */
+	magic = EXT4_SUPER_MAGIC;
 	assert_int_equal(ftruncate(fd, SIZE), 0);
 	return fd;
 }
@@ -108,6 +128,40 @@ asking_for_a_range_walks_no_data(void **state)
 	(void)close(fd);
 }
 
+/*
+ * Over FUSE the holes are those of who serves the file, and what a program has stored into one is
+ * not with him yet: no hole of such a file is believed, nor of one of which that is not known.
+ */
+static void
+only_who_has_the_pages_is_asked_for_holes(void **state)
+{
+	static const struct {
+		long magic;
+		bool asked;
+	} cases[] = {{TMPFS_MAGIC, true},       {EXT4_SUPER_MAGIC, true},
+		     {XFS_SUPER_MAGIC, true},   {BTRFS_SUPER_MAGIC, true},
+		     {F2FS_SUPER_MAGIC, true},  {NFS_SUPER_MAGIC, true},
+		     {FUSE_SUPER_MAGIC, false}, {OVERLAYFS_SUPER_MAGIC, false},
+		     {V9FS_MAGIC, false},       {0x1234, false}};
+	int fd = temp_file();
+
+	(void)state;
+	sees_none = true;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct extents x;
+		struct range r;
+
+		magic = cases[i].magic;
+		r = extents_next(fd, 4096, SIZE);
+		assert_int_equal(r.len, cases[i].asked ? 0 : SIZE - 4096);
+		assert_int_equal(r.off, cases[i].asked ? 0 : 4096);
+		extents_init(&x, fd, SIZE);
+		assert_int_equal(extents_hole(&x, 0, 4096), cases[i].asked);
+	}
+	sees_none = false;
+	(void)close(fd);
+}
+
 /* What has no page can't be touched, and what has one can; who asks does not die of it. */
 static void
 holes_of_memory_are_known(void **state)
@@ -116,6 +170,7 @@ holes_of_memory_are_known(void **state)
 	uint8_t *p;
 
 	(void)state;
+	magic = 0;
 	assert_true(fd >= 0 && ftruncate(fd, SIZE) == 0);
 	assert_true(extents_fill(fd));
 	assert_false(extents_fill(-1));
@@ -140,6 +195,7 @@ main(void)
 		cmocka_unit_test(runs_of_data_are_found),
 		cmocka_unit_test(holes_are_zeros),
 		cmocka_unit_test(asking_for_a_range_walks_no_data),
+		cmocka_unit_test(only_who_has_the_pages_is_asked_for_holes),
 		cmocka_unit_test(holes_of_memory_are_known),
 	};
 

@@ -5,6 +5,33 @@
  */
 #include "resync_play.h"
 
+#include <linux/magic.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+static bool over_fuse; /* is the pool's file, of which nothing was written back */
+
+/* Instead of libc's. */
+off_t
+lseek(int fd, off_t off, int whence)
+{
+	if (over_fuse && whence == SEEK_DATA) {
+		errno = ENXIO;
+		return -1;
+	}
+	return syscall(SYS_lseek, fd, off, whence);
+}
+
+int
+fstatfs(int fd, struct statfs *fs)
+{
+	int ret = (int)syscall(SYS_fstatfs, fd, fs);
+
+	if (over_fuse)
+		fs->f_type = FUSE_SUPER_MAGIC;
+	return ret;
+}
+
 /* As a tool goes on with a journal that may be there. */
 static struct resync
 resuming(struct resync_progress *progress)
@@ -617,6 +644,35 @@ journal_without_end_is_given_up(void **state)
 	}
 }
 
+/* The file is one hole for who serves it, and what the program has stored is in memory. */
+static void
+what_fuse_calls_a_hole_is_copied(void **state)
+{
+	struct resync_progress progress = {0};
+	unsigned times[3] = {0};
+	enum resync_what what;
+	char file[32];
+
+	(void)state;
+	(void)snprintf(file, sizeof(file), "/proc/self/fd/%d", w.fd);
+	over_fuse = true;
+	for (uint64_t seed = 1; seed < 100; seed++) {
+		struct resync s = {.remote = &w.target,
+				   .mem = w.mem,
+				   .file = file,
+				   .progress = &progress,
+				   .host = {.cancelled = host_cancelled, .size = host_size}};
+
+		world_begin(seed, 0, &what);
+		w.busy = false;
+		s.part = w.part;
+		(void)run_to_end(&s, what);
+		times[what]++;
+	}
+	over_fuse = false;
+	assert_true(times[RESYNC_FULL] > 0 && times[RESYNC_HASHES] > 0);
+}
+
 int
 main(void)
 {
@@ -633,6 +689,7 @@ main(void)
 		cmocka_unit_test(a_rate_is_none_that_was_not_seen),
 		cmocka_unit_test(round_trips_are_no_work),
 		cmocka_unit_test(journal_without_end_is_given_up),
+		cmocka_unit_test(what_fuse_calls_a_hole_is_copied),
 	};
 	int ret;
 
