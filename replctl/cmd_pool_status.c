@@ -438,9 +438,22 @@ wait_options(struct ctl *c, const char **state, unsigned *timeout_s)
 	return 0;
 }
 
+/*
+ * Who waits has one of the few places of those who ask the program. Where nobody takes the output
+ * the exit status may still be awaited, and where its parent is gone the output may still be read.
+ */
+static int
+wait_awaited(pid_t parent, struct err *e)
+{
+	if (watch_taken() || getppid() == parent)
+		return 0;
+	return err_set(e, REPL_E_FAILED, "nobody is there any more who could learn of it");
+}
+
 int
 cmd_wait(struct ctl *c, char **args)
 {
+	const pid_t parent = getppid();
 	struct json_object *status = NULL;
 	const char *state;
 	unsigned timeout_s;
@@ -470,6 +483,7 @@ cmd_wait(struct ctl *c, char **args)
 		json_object_put(status);
 		status = NULL;
 		(void)nanosleep(&look_again, NULL);
+		rc = rc ? rc : wait_awaited(parent, &c->err);
 	}
 	if (rc)
 		json_object_put(status);

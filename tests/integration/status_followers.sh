@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Who follows events keeps nobody else from asking: one whose output nobody reads any more ends by itself, and there are
-# fewer of them than clients. One that is dropped says so; only a program that ends in order is followed to its end.
+# fewer of them than clients. One that is dropped says so; only a program that ends in order is followed to its end. Who waits
+# ends when nobody is left who could learn of it.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
 start_serve
@@ -35,6 +36,49 @@ rm "$TMP/line"
 unread 2 events --json "$T"
 wait_for 20 grep -q up-to-date "$TMP/line" || fail "no events of the target"
 wait_for 20 all_gone || fail "they follow the target on, whom nobody hears: $(cat "$TMP/err")"
+
+# waits NAME FILE [ARG...]: its output goes there, and how it ends to NAME.status, if its parent is there by then.
+waits() {
+	(
+		REPL_CONFIG=$TMP/login.conf "$REPLCTL" wait "$FILE" "${@:3}" --for standalone --timeout 600 \
+			</dev/null >"$2" 2>"$TMP/$1.err" &
+		echo $! >"$TMP/$1.pid"
+		wait $!
+		echo $? >"$TMP/$1.status"
+	) &
+	parent=$!
+	PIDS="$PIDS $parent"
+	wait_for 20 asks "$1" || fail "$1: $(cat "$TMP/$1.err")"
+	waiter=$(cat "$TMP/$1.pid")
+	PIDS="$PIDS $waiter"
+}
+asks() { [ -s "$TMP/$1.pid" ] && ls -l "/proc/$(cat "$TMP/$1.pid")/fd" | grep -q socket; }
+# reads NAME: who takes the output of the next one.
+reads() {
+	mkfifo "$TMP/$1"
+	cat "$TMP/$1" >/dev/null &
+	reader=$!
+	PIDS="$PIDS $reader"
+}
+reads unread
+waits unread "$TMP/unread"
+unread=$waiter
+kill "$reader"
+waits unparented "$TMP/unparented.out" --json
+unparented=$waiter
+kill -KILL "$parent"
+reads orphan
+waits orphan "$TMP/orphan"
+kill "$reader"
+kill -KILL "$parent"
+wait_for 20 gone "$waiter" || fail "it waits on, and nobody will learn of it"
+gone "$unread" && fail "it ends, whose end is waited for: $(cat "$TMP/unread.err")"
+gone "$unparented" && fail "it ends, whose output may be read: $(cat "$TMP/unparented.err")"
+ctl pause --force "$FILE" "$R" >"$TMP/out" 2>&1 || fail "pause: $(cat "$TMP/out")"
+wait_for 20 grep -qx 0 "$TMP/unread.status" || fail "its output nobody reads: $(cat "$TMP/unread.err")"
+wait_for 20 grep -q standalone "$TMP/unparented.out" || fail "without a parent: $(cat "$TMP/unparented.err")"
+ctl resume "$FILE" "$R" >"$TMP/out" 2>&1 || fail "resume: $(cat "$TMP/out")"
+ctl wait "$FILE" >"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
 
 followers=
 for i in $(seq 12); do
