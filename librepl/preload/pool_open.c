@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "err.h"
 #include "filelock.h"
 #include "loading.h"
 #include "maps.h"
@@ -279,7 +280,7 @@ pool_missed(struct pool *p)
 static void
 pool_close_again(struct pool *p)
 {
-	char why[512];
+	char why[ERR_TEXT_MAX];
 	int rc;
 
 	for (int i = 0; i < CLOSE_TRIES && mark_is_near(p) && missedmark_take(mark_file(p)); i++) {
@@ -474,7 +475,7 @@ pool_open_alone(struct pool *p, const char *missing)
 {
 	bool again = p->retry_ns != 0;
 	uint64_t begin = now_ns();
-	char why[512];
+	char why[ERR_TEXT_MAX];
 	int rc = REPL_E_CONFIG;
 
 	if (!missing)

@@ -20,6 +20,10 @@
 #include "pools_impl.h"
 #include "stderrline.h"
 
+#define TEXT_BYTES 16384U
+/* A pipe that has any room takes it: more may have to wait for the reader. */
+#define LINE_BYTES 4096U
+
 struct pool pools[POOLS_MAX];
 unsigned pool_count;
 char *pools_set, *pools_config;
@@ -47,28 +51,68 @@ pool_of_file(int fd, struct stat *file)
 	return had;
 }
 
+/*
+ * Room for the longest text: it may have a path three times. Not on the stack, of which a signal
+ * handler or a small thread has little, nor behind a lock, which it may interrupt: whoever finds
+ * none free does with the little that it has.
+ */
+static struct {
+	atomic_bool taken;
+	char text[TEXT_BYTES];
+} rooms[2];
+
+static char *
+room_take(unsigned *at)
+{
+	for (*at = 0; *at < sizeof(rooms) / sizeof(rooms[0]); (*at)++)
+		if (!atomic_exchange(&rooms[*at].taken, true))
+			return rooms[*at].text;
+	return NULL;
+}
+
+/* Its end says what is to be done, its beginning of which process and file it is. */
+static size_t
+line_cut(char *line, size_t len)
+{
+	static const char gap[] = " [...] ";
+	const size_t head = LINE_BYTES / 4, tail = LINE_BYTES - head - strlen(gap);
+
+	if (len <= LINE_BYTES)
+		return len;
+	memcpy(line + head, gap, strlen(gap));
+	memmove(line + head + strlen(gap), line + len - tail, tail);
+	return LINE_BYTES;
+}
+
+__attribute__((format(printf, 3, 0))) static void
+line_put(char *line, size_t size, const char *format, va_list ap)
+{
+	int n = snprintf(line, size, "librepl-preload[%d]: ", (int)getpid());
+	int m = vsnprintf(line + n, size - (size_t)n, format, ap);
+	size_t len = (size_t)n + (m > 0 ? (size_t)m : 0);
+
+	len = len < size - 1 ? len : size - 2;
+	line[len++] = '\n';
+	stderrline_put(line, line_cut(line, len));
+}
+
 bool
 report(const char *format, ...)
 {
-	char line[1024];
+	char little[1024], *line;
 	va_list ap;
 	struct stat st;
-	int n, m;
+	unsigned at;
 
 	/* In a daemon that number may be anything, a pool's too. */
 	if (pool_of_file(STDERR_FILENO, &st) >= 0 || !lines_take(&reports, now_ns()))
 		return false;
-	n = snprintf(line, sizeof(line), "librepl-preload[%d]: ", (int)getpid());
+	line = room_take(&at);
 	va_start(ap, format);
-	m = vsnprintf(line + n, sizeof(line) - (size_t)n, format, ap);
+	line_put(line ? line : little, line ? TEXT_BYTES : sizeof(little), format, ap);
 	va_end(ap);
-	if (m < 0)
-		return false;
-	n += m;
-	if (n > (int)sizeof(line) - 2)
-		n = (int)sizeof(line) - 2;
-	line[n++] = '\n';
-	stderrline_put(line, (size_t)n);
+	if (line)
+		atomic_store(&rooms[at].taken, false);
 	return true;
 }
 

@@ -27,6 +27,22 @@ free=$(free_port)
 grep -q "alone: NOT REPLICATED: .*127.0.0.1" "$TMP/out" || fail "not told: $(cat "$TMP/out")"
 [ "$(wc -l <"$TMP/out")" -eq 1 ] || fail "more than a line: $(cat "$TMP/out")"
 
+# However long the name of the file is, it tells what is the matter, in one piece; also one of which a pipe does not take
+# all at once has its beginning and its end.
+deep=$TMP
+for n in $(seq 16); do
+	deep=$deep/$(printf %0248d "$n")
+	(cd / && mkdir "$deep") || fail "no directory $n"
+	[ $((n % 8)) -eq 0 ] || continue
+	"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --pool "$deep/alone" \
+		--replica "nobody@127.0.0.1:$free/alone" -- "$WRITE" pmem "$deep/alone" >"$TMP/out" 2>&1 ||
+		fail "with a name of ${#deep}: $(cat "$TMP/out")"
+	grep -Eqx "librepl-preload\[[0-9]+\]: $TMP/.*/alone: NOT REPLICATED: .*: Connection refused" "$TMP/out" ||
+		fail "with a name of ${#deep} it is told: $(cat "$TMP/out")"
+	[ "$(wc -l <"$TMP/out")" -eq 1 ] || fail "more than a line: $(cat "$TMP/out")"
+done
+[ "$(wc -c <"$TMP/out")" -eq 4096 ] || fail "no line that is cut: $(wc -c "$TMP/out")"
+
 # The line has a pipe that nobody reads, and a file that may get no longer: the program is not held up or ended by it.
 alone() {
 	"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --pool "$TMP/alone" \
