@@ -3,6 +3,7 @@
 #ifndef REPLD_HANDLERS_H
 #define REPLD_HANDLERS_H
 
+#include "checksum.h"
 #include "dispatch.h"
 
 /* Most pools in one answer; the rest is had by "after". */
@@ -19,6 +20,9 @@ dispatch_handler handle_pool_close, handle_pool_promote, handle_pool_demote;
 /* handlers_hash.c, handlers_extents.c; ranges of one pool.hash */
 #define HANDLERS_HASH_RANGES 256
 dispatch_handler handle_pool_hash, handle_pool_extents;
+
+/* The member "key": what the initiator has drawn to hash by. Without it none is given. */
+int handlers_get_hash_key(struct json_object *params, struct hash_key *k, struct err *e);
 
 /* handlers_journal.c */
 dispatch_handler handle_journal_begin, handle_journal_commit, handle_journal_apply;

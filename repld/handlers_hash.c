@@ -3,6 +3,7 @@
 #include "handlers.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "checksum.h"
 #include "control.h"
@@ -14,6 +15,7 @@
 #define BLOCK_MAX (1U << 20)
 #define COUNT_MAX 4096
 #define HASH_TEXT (2 * (size_t)HASH128_SIZE)
+#define KEY_TEXT  (2 * (size_t)HASH_KEY_SIZE)
 
 /* Consecutive blocks of one request; the last one may be cut by the end of the pool. */
 struct blocks {
@@ -21,6 +23,7 @@ struct blocks {
 };
 
 struct hashing {
+	struct hash_key key;
 	uint64_t size; /* of the pool */
 	uint64_t block;
 	uint64_t count; /* of all blocks */
@@ -71,6 +74,24 @@ add_row(struct hashing *h, struct json_object *row, struct err *e)
 	return add_blocks(h, (uint64_t)off, (uint64_t)count, e);
 }
 
+int
+handlers_get_hash_key(struct json_object *params, struct hash_key *k, struct err *e)
+{
+	uint8_t key[HASH_KEY_SIZE];
+	const char *text;
+
+	memset(k, 0, sizeof(*k));
+	if (!control_has(params, "key"))
+		return REPL_OK;
+	if (control_get_text(params, "key", KEY_TEXT, &text, e))
+		return REPL_E_INVAL;
+	if (!hex_decode(text, strlen(text), key, sizeof(key)))
+		return err_set(e, REPL_E_INVAL, "key: not %zu hexadecimal digits in lower case",
+			       KEY_TEXT);
+	hash_key_set(k, key);
+	return REPL_OK;
+}
+
 static int
 get_hashing(struct json_object *params, struct hashing *h, struct err *e)
 {
@@ -81,7 +102,7 @@ get_hashing(struct json_object *params, struct hashing *h, struct err *e)
 	if (!rc && h->block % BLOCK_MIN)
 		rc = err_set(e, REPL_E_INVAL, "block %llu is not a multiple of %d",
 			     (unsigned long long)h->block, BLOCK_MIN);
-	if (rc)
+	if (rc || handlers_get_hash_key(params, &h->key, e))
 		return REPL_E_INVAL;
 	if (!control_has(params, "ranges")) {
 		if (control_get_u64(params, "off", 0, INT64_MAX, &off, e) ||
@@ -120,7 +141,7 @@ hash_block(const struct state *s, const struct hashing *h, uint64_t off, uint64_
 		pmem_map_get(s->map, off, h->buf, len);
 		data = h->buf;
 	}
-	hash128(data, len, hash);
+	hash128_keyed(&h->key, data, len, hash);
 }
 
 /* A hole is not touched: on tmpfs already reading it takes memory. */
@@ -135,7 +156,7 @@ hash_blocks(const struct state *s, const struct hashing *h, struct extents *x,
 		uint64_t len = h->size - off < h->block ? h->size - off : h->block;
 
 		if (extents_hole(x, off, len))
-			extents_hash_zeros(len, hash);
+			extents_hash_zeros(x, &h->key, len, hash);
 		else
 			hash_block(s, h, off, len, hash);
 		hex_encode(hash, sizeof(hash), text);

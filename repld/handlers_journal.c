@@ -95,16 +95,20 @@ kept_describe(const struct journal_kept *kept, unsigned count)
 int
 handle_journal_kept(struct state *s, struct json_object *params, struct reply *r)
 {
-	struct journal_kept *kept = malloc(KEPT_MAX * sizeof(*kept));
+	struct journal_kept *kept;
+	struct hash_key key;
 	unsigned count;
 	uint64_t bytes;
 	bool more;
 	int rc;
 
-	(void)params;
+	if (handlers_get_hash_key(params, &key, &r->err))
+		return r->err.code;
+	kept = malloc(KEPT_MAX * sizeof(*kept));
 	if (!kept)
 		return err_set(&r->err, REPL_E_NOMEM, "no memory for what a journal holds");
-	rc = pool_journal_kept(s->pool, s->map, kept, KEPT_MAX, &count, &bytes, &more, &r->err);
+	rc = pool_journal_kept(s->pool, s->map, &key, kept, KEPT_MAX, &count, &bytes, &more,
+			       &r->err);
 	/* Without it the initiator can go on. */
 	if (rc && rc != REPL_E_PROTOCOL)
 		r->err.code = rc = REPL_E_REFUSED;

@@ -439,6 +439,7 @@ handle_pool_open(struct state *s, struct json_object *params, struct reply *r)
 	describe_add_u64(r->result, "epoch", info->meta.epoch);
 	describe_add_u64(r->result, "journal_max", handlers_journal_max(s));
 	describe_add_u64(r->result, "hash_ranges", HANDLERS_HASH_RANGES);
+	describe_add_bool(r->result, "hash_key", true);
 	control_add(r->result, "profile", describe_profile(&s->probe.profile));
 	return REPL_OK;
 }

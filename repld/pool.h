@@ -251,8 +251,9 @@ int pool_journal_begin(struct pool *p, uint64_t bytes, struct err *e);
  * was none, or none that can be: one was begun.
  */
 int pool_journal_resume(struct pool *p, uint64_t bytes, bool *resumed, struct err *e);
-int pool_journal_kept(struct pool *p, struct pmem_map *map, struct journal_kept *kept, unsigned max,
-		      unsigned *count, uint64_t *bytes, bool *more, struct err *e);
+int pool_journal_kept(struct pool *p, struct pmem_map *map, const struct hash_key *key,
+		      struct journal_kept *kept, unsigned max, unsigned *count, uint64_t *bytes,
+		      bool *more, struct err *e);
 int pool_journal_commit(struct pool *p, enum sidecar_state state, const struct generation *g,
 			uint64_t position, struct err *e);
 /* REPL_E_CORRUPT: the journal is gone, and the pool inconsistent. */

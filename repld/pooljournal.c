@@ -440,8 +440,8 @@ kept_end(struct pooljournal *j, const struct sidecar *meta, struct err *e)
 }
 
 static int
-kept_take(struct pooljournal *j, bool asks, struct pmem_map *map, const struct wire_commit_view *v,
-	  struct journal_kept *kept, struct err *e)
+kept_take(struct pooljournal *j, bool asks, struct pmem_map *map, const struct hash_key *key,
+	  const struct wire_commit_view *v, struct journal_kept *kept, struct err *e)
 {
 	const uint8_t *from = v->payload, *msg;
 	size_t len;
@@ -457,7 +457,7 @@ kept_take(struct pooljournal *j, bool asks, struct pmem_map *map, const struct w
 				       en.len, en.off);
 		kept[i].off = en.off;
 		kept[i].len = en.len;
-		hash128(from, en.len, kept[i].hash);
+		hash128_keyed(key, from, en.len, kept[i].hash);
 		from += en.len;
 	}
 	msg = wire_commit_message(v, &len);
@@ -470,8 +470,8 @@ kept_take(struct pooljournal *j, bool asks, struct pmem_map *map, const struct w
 
 int
 pooljournal_kept(struct pooljournal *j, const struct sidecar *meta, bool asks, struct pmem_map *map,
-		 struct journal_kept *kept, unsigned max, unsigned *count, uint64_t *bytes,
-		 bool *more, struct err *e)
+		 const struct hash_key *key, struct journal_kept *kept, unsigned max,
+		 unsigned *count, uint64_t *bytes, bool *more, struct err *e)
 {
 	uint64_t begin = j->is.bytes, end_ns = clock_now_ns() + KEPT_NS;
 	struct wire_commit_view v;
@@ -485,7 +485,7 @@ pooljournal_kept(struct pooljournal *j, const struct sidecar *meta, bool asks, s
 	       j->is.bytes - begin < KEPT_BYTES && (*count == 0 || clock_now_ns() < end_ns)) {
 		*more = poolkept_next(j->kept, pmem_map_size(map), &v);
 		if (*more)
-			rc = kept_take(j, asks, map, &v, kept + *count, e);
+			rc = kept_take(j, asks, map, key, &v, kept + *count, e);
 		if (*more && !rc)
 			*count += v.entry_count;
 	}

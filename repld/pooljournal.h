@@ -83,7 +83,7 @@ bool pooljournal_is_resumable(const struct pooljournal *j, const struct sidecar 
  */
 int pooljournal_resume(struct pooljournal *j, const struct sidecar *meta, struct err *e);
 
-/* A range that it brings, and XXH3-128 of what that is. */
+/* A range that it brings, and the hash of what that is. */
 struct journal_kept {
 	uint64_t off;
 	uint32_t len;
@@ -93,14 +93,14 @@ struct journal_kept {
 #define JOURNAL_KEPT_MIN WIRE_ENTRIES_MAX
 
 /*
- * The next ranges of messages that are there, in the order in which they will be applied to map, at
- * most max, which is JOURNAL_KEPT_MIN or more. *bytes is that of all messages so far. Without *more
- * there are no others, and it is filled as one that was begun. asks: the pool takes space when it
- * is stored to; REPL_E_NOSPC where there is none for a range.
+ * The next ranges of messages that are there, in the order in which they will be applied to map,
+ * hashed by key, at most max, which is JOURNAL_KEPT_MIN or more. *bytes is that of all messages so
+ * far. Without *more there are no others, and it is filled as one that was begun. asks: the pool
+ * takes space when it is stored to; REPL_E_NOSPC where there is none for a range.
  */
 int pooljournal_kept(struct pooljournal *j, const struct sidecar *meta, bool asks,
-		     struct pmem_map *map, struct journal_kept *kept, unsigned max, unsigned *count,
-		     uint64_t *bytes, bool *more, struct err *e);
+		     struct pmem_map *map, const struct hash_key *key, struct journal_kept *kept,
+		     unsigned max, unsigned *count, uint64_t *bytes, bool *more, struct err *e);
 
 /* All of one that was left was told of; *bytes is that of all messages in it. */
 bool pooljournal_is_told(struct pooljournal *j, uint64_t *bytes);

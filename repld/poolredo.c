@@ -63,8 +63,9 @@ pool_journal_resume(struct pool *p, uint64_t bytes, bool *resumed, struct err *e
 }
 
 int
-pool_journal_kept(struct pool *p, struct pmem_map *map, struct journal_kept *kept, unsigned max,
-		  unsigned *count, uint64_t *bytes, bool *more, struct err *e)
+pool_journal_kept(struct pool *p, struct pmem_map *map, const struct hash_key *key,
+		  struct journal_kept *kept, unsigned max, unsigned *count, uint64_t *bytes,
+		  bool *more, struct err *e)
 {
 	int rc;
 
@@ -74,8 +75,8 @@ pool_journal_kept(struct pool *p, struct pmem_map *map, struct journal_kept *kep
 		*more = false;
 		return 0;
 	}
-	rc = pooljournal_kept(p->journal, &p->info.meta, pool_takes_space(p), map, kept, max, count,
-			      bytes, more, e);
+	rc = pooljournal_kept(p->journal, &p->info.meta, pool_takes_space(p), map, key, kept, max,
+			      count, bytes, more, e);
 	if (!rc && !*more)
 		log_info("pool '%s': %" PRIu64 " bytes of a journal are gone on with", p->info.name,
 			 *bytes);

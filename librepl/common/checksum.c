@@ -46,11 +46,40 @@ sum64_split(const void *a, size_t a_len, const void *b, size_t b_len, uint64_t s
 	return XXH3_64bits_digest(&state);
 }
 
-void
-hash128(const void *data, size_t len, uint8_t out[HASH128_SIZE])
+static void
+hash_put(XXH128_hash_t hash, uint8_t out[HASH128_SIZE])
 {
 	XXH128_canonical_t canonical;
 
-	XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, len));
+	XXH128_canonicalFromHash(&canonical, hash);
 	memcpy(out, canonical.digest, HASH128_SIZE);
+}
+
+void
+hash128(const void *data, size_t len, uint8_t out[HASH128_SIZE])
+{
+	hash_put(XXH3_128bits(data, len), out);
+}
+
+/*
+ * Each lane gets bytes of its own: a seed gives all of them one 64-bit number. XXH3's generator of
+ * secrets gives others from release to release, and both sides need the same.
+ */
+void
+hash_key_set(struct hash_key *k, const uint8_t key[HASH_KEY_SIZE])
+{
+	k->given = true;
+	memcpy(k->key, key, HASH_KEY_SIZE);
+	for (unsigned i = 0; i < sizeof(k->secret) / HASH128_SIZE; i++)
+		hash_put(XXH3_128bits_withSeed(key, HASH_KEY_SIZE, i),
+			 k->secret + (size_t)i * HASH128_SIZE);
+}
+
+void
+hash128_keyed(const struct hash_key *k, const void *data, size_t len, uint8_t out[HASH128_SIZE])
+{
+	if (k->given)
+		hash_put(XXH3_128bits_withSecret(data, len, k->secret, sizeof(k->secret)), out);
+	else
+		hash128(data, len, out);
 }

@@ -120,9 +120,13 @@ extents_hole(struct extents *x, uint64_t off, uint64_t len)
 }
 
 void
-extents_hash_zeros(uint64_t len, uint8_t hash[HASH128_SIZE])
+extents_hash_zeros(struct extents *x, const struct hash_key *k, uint64_t len,
+		   uint8_t hash[HASH128_SIZE])
 {
 	static uint8_t zeros[EXTENTS_ZEROS_MAX];
 
-	hash128(zeros, len, hash);
+	if (x->zeros != len)
+		hash128_keyed(k, zeros, len, x->zeros_hash);
+	x->zeros = len;
+	memcpy(hash, x->zeros_hash, HASH128_SIZE);
 }

@@ -46,6 +46,8 @@ struct extents {
 	int fd; /* borrowed; -1: all is data */
 	uint64_t size;
 	uint64_t from, data; /* nothing but a hole is between them */
+	uint64_t zeros;      /* so many were hashed last, to */
+	uint8_t zeros_hash[HASH128_SIZE];
 };
 
 void extents_init(struct extents *x, int fd, uint64_t size);
@@ -53,8 +55,9 @@ void extents_init(struct extents *x, int fd, uint64_t size);
 /* Whether [off, off + len), below size, is one hole. */
 bool extents_hole(struct extents *x, uint64_t off, uint64_t len);
 
-/* The hash of len zeros, at most EXTENTS_ZEROS_MAX. */
+/* The hash of len zeros, at most EXTENTS_ZEROS_MAX, by the one key of all that x is asked for. */
 #define EXTENTS_ZEROS_MAX (1U << 20)
-void extents_hash_zeros(uint64_t len, uint8_t hash[HASH128_SIZE]);
+void extents_hash_zeros(struct extents *x, const struct hash_key *k, uint64_t len,
+			uint8_t hash[HASH128_SIZE]);
 
 #endif

@@ -805,6 +805,19 @@ channel_read(struct channel *c, void *buf, size_t size, uint64_t deadline_ns, si
 	return rc;
 }
 
+int
+channel_random(const struct channel *c, void *to, size_t len, struct err *e)
+{
+	struct guard g;
+	bool had;
+
+	if (!guard_enter(&g))
+		return channel_program_ends(c->name, e);
+	had = ssh_get_random(to, (int)len, 1) == 1;
+	guard_leave(&g);
+	return had ? 0 : err_set(e, REPL_E_FAILED, "%s: libssh has no random bytes", c->name);
+}
+
 const char *
 channel_peer(const struct channel *c)
 {

@@ -77,6 +77,12 @@ int channel_write(struct channel *c, const void *data, size_t len, uint64_t dead
 int channel_read(struct channel *c, void *buf, size_t size, uint64_t deadline_ns, size_t *got,
 		 struct err *e);
 
+/*
+ * Bytes that nobody knows, as its own keys are made of: also where the system gives us none
+ * ourselves, as behind a filter of system calls. Any thread.
+ */
+int channel_random(const struct channel *c, void *to, size_t len, struct err *e);
+
 /* The numeric address of the peer (for the data lanes' default); never NULL. */
 const char *channel_peer(const struct channel *c);
 

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "control.h"
 #include "extents.h"
+#include "hashkey.h"
 #include "hex.h"
 #include "localmem.h"
 #include "localread.h"
@@ -29,6 +30,7 @@ struct asked {
 };
 
 struct hashwalk_queue {
+	struct hash_key key;
 	struct asked ring[PIECES];
 	unsigned head, count;
 	unsigned blocks;   /* of all that are asked for */
@@ -104,6 +106,7 @@ ask(struct hashwalk *w, unsigned from, struct err *e)
 	int rc;
 
 	control_add(params, "block", json_object_new_int64(w->block));
+	hashkey_add(&q->key, params);
 	if (q->count - from > 1) {
 		control_add(params, "ranges", ranges_new(w, from));
 	} else {
@@ -231,8 +234,9 @@ static int
 hash_stretch(struct hashwalk *w, uint64_t off, uint64_t len, uint8_t (*hash)[HASH128_SIZE],
 	     size_t *got, struct err *e)
 {
-	bool hole = extents_hole(&w->queue->holes, off, len);
-	const uint8_t *from = w->queue->buf;
+	struct hashwalk_queue *q = w->queue;
+	bool hole = extents_hole(&q->holes, off, len);
+	const uint8_t *from = q->buf;
 	int rc = 0;
 
 	*got = len;
@@ -245,9 +249,9 @@ hash_stretch(struct hashwalk *w, uint64_t off, uint64_t len, uint8_t (*hash)[HAS
 		uint64_t n = *got - at < w->block ? *got - at : w->block;
 
 		if (hole)
-			extents_hash_zeros(n, *hash);
+			extents_hash_zeros(&q->holes, &q->key, n, *hash);
 		else
-			hash128(from + at, n, *hash);
+			hash128_keyed(&q->key, from + at, n, *hash);
 	}
 	return rc;
 }
@@ -437,7 +441,9 @@ hashwalk_run(struct hashwalk *w, struct err *e)
 	}
 	w->queue->heard_ns = clock_now_ns();
 	extents_init(&w->queue->holes, w->holes_fd, w->size);
-	rc = walk(w, e);
+	rc = hashkey_draw(&w->queue->key, w->remote, e);
+	if (!rc)
+		rc = walk(w, e);
 	(void)answers_settle(w, NULL);
 out:
 	if (w->queue)

@@ -565,6 +565,18 @@ remote_hash_ranges(const struct remote *r)
 	return r->hash_ranges;
 }
 
+bool
+remote_hash_key(const struct remote *r)
+{
+	return r->hash_key;
+}
+
+int
+remote_random(const struct remote *r, void *to, size_t len, struct err *e)
+{
+	return channel_random(r->channel, to, len, e);
+}
+
 uint64_t
 remote_journal_max(const struct remote *r)
 {
@@ -653,6 +665,9 @@ pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mo
 	r->hash_ranges = 0;
 	if (!rc && control_has(result, "hash_ranges"))
 		rc = control_get_u64(result, "hash_ranges", 0, INT64_MAX, &r->hash_ranges, e);
+	r->hash_key = false;
+	if (!rc && control_has(result, "hash_key"))
+		rc = control_get_bool(result, "hash_key", &r->hash_key, e);
 	rc = control_answer_bad(rc, "pool.open", e);
 	if (!rc)
 		r->epoch = (uint32_t)epoch;

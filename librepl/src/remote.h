@@ -311,6 +311,12 @@ void remote_traffic_add(struct remote *r, struct remote_traffic *sum);
 /* The ranges that one pool.hash of the open pool may ask for; 0: it knows of no list of them. */
 uint64_t remote_hash_ranges(const struct remote *r);
 
+/* Whether its target hashes by a key that it is told. */
+bool remote_hash_key(const struct remote *r);
+
+/* Bytes that nobody knows; any thread. */
+int remote_random(const struct remote *r, void *to, size_t len, struct err *e);
+
 /* The bytes of messages that the open pool's journal may have; 0: it has none. */
 uint64_t remote_journal_max(const struct remote *r);
 

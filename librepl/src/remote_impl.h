@@ -42,6 +42,7 @@ struct remote {
 	bool write;           /* ... for writing */
 	uint64_t journal_max; /* 0: the target keeps no journal of it */
 	uint64_t hash_ranges; /* of one pool.hash; 0: the target knows of none */
+	bool hash_key;        /* the target takes one */
 	bool queued;
 	bool waits;         /* neither: who has it opened may have but a part of its generation */
 	bool keeps_journal; /* what is staged and not committed when the session ends */

@@ -18,6 +18,7 @@
 #include "checksum.h"
 #include "clock.h"
 #include "dirtymap.h"
+#include "hashkey.h"
 #include "localmem.h"
 #include "localread.h"
 
@@ -46,6 +47,7 @@ struct resync_kept {
 	uint64_t saves, again;  /* bytes of equal, and of stale, that are wanted */
 	struct kept_run run;    /* that is told last, not in the maps; of no bytes: there is none */
 	uint8_t *buf;           /* a range of the file */
+	struct hash_key key;
 	uint64_t asked, answered, taken;
 	bool ended;                            /* by one that is answered */
 	struct kept_answer answer[KEPT_AHEAD]; /* of requests that are not taken: a ring */
@@ -78,7 +80,9 @@ kept_new(struct resync_run *r, struct err *e)
 		r->want = dirty_batch_begin(r->s->dirty, r->s->replica);
 	if (!r->want)
 		return err_set(e, REPL_E_NOMEM, "no memory to go on with a journal");
-	rc = dirtymap_new(r->size, DIRTYMAP_SHIFT_MIN, &k->equal, e);
+	rc = hashkey_draw(&k->key, r->s->remote, e);
+	if (!rc)
+		rc = dirtymap_new(r->size, DIRTYMAP_SHIFT_MIN, &k->equal, e);
 	return rc ? rc : dirtymap_new(r->size, DIRTYMAP_SHIFT_MIN, &k->stale, e);
 }
 
@@ -156,7 +160,7 @@ kept_compare(struct resync_run *r, const struct stage_kept *has, struct err *e)
 
 	if (rc)
 		return rc;
-	hash128(k->buf, got, hash);
+	hash128_keyed(&k->key, k->buf, got, hash);
 	run_add(r, has->off, has->len,
 		got == has->len && memcmp(hash, has->hash, sizeof(hash)) == 0);
 	return 0;
@@ -189,7 +193,7 @@ kept_ask(struct resync_run *r, uint64_t ahead, struct err *e)
 
 	while (!rc && !k->ended && k->asked - k->answered < ahead &&
 	       k->asked - k->taken < KEPT_AHEAD) {
-		rc = remote_journal_kept_ask(r->s->remote, &answer_at(k, k->asked)->id, e);
+		rc = remote_journal_kept_ask(r->s->remote, &k->key, &answer_at(k, k->asked)->id, e);
 		k->asked += rc == 0;
 		r->heard_ns = clock_now_ns();
 	}

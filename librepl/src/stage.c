@@ -145,9 +145,12 @@ kept_rows(struct json_object *result, uint64_t size, struct stage_kept *kept, un
 }
 
 int
-remote_journal_kept_ask(struct remote *r, int64_t *id, struct err *e)
+remote_journal_kept_ask(struct remote *r, const struct hash_key *key, int64_t *id, struct err *e)
 {
-	return remote_post(r, "journal.kept", json_object_new_object(), id, e);
+	struct json_object *params = json_object_new_object();
+
+	hashkey_add(key, params);
+	return remote_post(r, "journal.kept", params, id, e);
 }
 
 int

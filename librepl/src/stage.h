@@ -17,6 +17,7 @@
 #include "err.h"
 #include "fill.h"
 #include "generation.h"
+#include "hashkey.h"
 #include "remote.h"
 #include "sidecar.h"
 
@@ -34,7 +35,7 @@ int remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e);
  */
 int remote_journal_resume(struct remote *r, uint64_t bytes, uint64_t *ahead, struct err *e);
 
-/* A range of the pool that it will bring, and XXH3-128 of the bytes. */
+/* A range of the pool that it will bring, and the hash of the bytes. */
 struct stage_kept {
 	uint64_t off, len;
 	uint8_t hash[HASH128_SIZE];
@@ -43,12 +44,13 @@ struct stage_kept {
 #define STAGE_KEPT_MAX 2048U
 
 /*
- * Ask for the next ones, and take the answers, in that order: within a pool of size bytes, in the
- * order in which they will be applied; kept has room for STAGE_KEPT_MAX. *bytes is that of all
- * messages so far. Without *more there are no others, and what is answered behind that means
- * nothing. REPL_E_REFUSED: it is of no use, and to be dropped.
+ * Ask for the next ones, hashed by key, and take the answers, in that order: within a pool of size
+ * bytes, in the order in which they will be applied; kept has room for STAGE_KEPT_MAX. *bytes is
+ * that of all messages so far. Without *more there are no others, and what is answered behind that
+ * means nothing. REPL_E_REFUSED: it is of no use, and to be dropped.
  */
-int remote_journal_kept_ask(struct remote *r, int64_t *id, struct err *e);
+int remote_journal_kept_ask(struct remote *r, const struct hash_key *key, int64_t *id,
+			    struct err *e);
 int remote_journal_kept(struct remote *r, int64_t id, uint64_t size, struct stage_kept *kept,
 			unsigned *count, uint64_t *bytes, bool *more, struct err *e);
 

@@ -175,11 +175,12 @@ static int
 ask_kept(struct hostile *h, struct err *e)
 {
 	static struct stage_kept kept[STAGE_KEPT_MAX];
+	static const struct hash_key none;
 	unsigned count;
 	uint64_t bytes;
 	int64_t id;
 	bool more;
-	int rc = remote_journal_kept_ask(h->remote, &id, e);
+	int rc = remote_journal_kept_ask(h->remote, &none, &id, e);
 
 	return rc ? rc
 		  : remote_journal_kept(h->remote, id, HOSTILE_POOL_SIZE, kept, &count, &bytes,

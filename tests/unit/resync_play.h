@@ -39,6 +39,7 @@ static uint64_t model_now_ns;
 #undef RESYNC_SPARE
 #define RESYNC_SPARE (2 * BLOCK)
 
+#include "../../librepl/src/hashkey.c"
 #include "../../librepl/src/hashwalk.c"
 #include "../../librepl/src/localmem.c"
 #include "../../librepl/src/localread.c"

@@ -44,6 +44,42 @@ remote_hash_ranges(const struct remote *r)
 	return most[w.seed % 4];
 }
 
+/* Earlier ones take none. */
+bool
+remote_hash_key(const struct remote *r)
+{
+	(void)r;
+	return w.seed / 4 % 2;
+}
+
+int
+remote_random(const struct remote *r, void *to, size_t len, struct err *e)
+{
+	static uint8_t drawn;
+
+	(void)r;
+	(void)e;
+	memset(to, ++drawn, len);
+	return 0;
+}
+
+static void
+key_take(struct remote *r, struct json_object *params)
+{
+	uint8_t key[HASH_KEY_SIZE];
+	const char *text = "";
+
+	memset(&r->key, 0, sizeof(r->key));
+	if (control_has(params, "key") != remote_hash_key(r))
+		wrong("a key that is not taken, or none");
+	if (!remote_hash_key(r))
+		return;
+	(void)control_get_text(params, "key", 2 * sizeof(key), &text, NULL);
+	if (!hex_decode(text, strlen(text), key, sizeof(key)))
+		wrong("a key that is none");
+	hash_key_set(&r->key, key);
+}
+
 static void
 hash_text(const struct remote *t, uint64_t off, uint64_t block, uint64_t count, char *text)
 {
@@ -55,7 +91,7 @@ hash_text(const struct remote *t, uint64_t off, uint64_t block, uint64_t count, 
 
 		for (uint64_t at = 0; at < len; at += BLOCK)
 			memset(bytes + at, t->value[(off + at) / BLOCK], BLOCK);
-		hash128(bytes, len, hash);
+		hash128_keyed(&t->key, bytes, len, hash);
 		w.hashed++;
 		hex_encode(hash, sizeof(hash), text + i * HASH128_SIZE * 2);
 	}
@@ -75,11 +111,12 @@ hash_some(const struct remote *r, uint64_t off, uint64_t block, uint64_t count, 
 }
 
 static void
-hashes_answer(const struct remote *r, struct json_object *params, char *text)
+hashes_answer(struct remote *r, struct json_object *params, char *text)
 {
 	uint64_t off = 0, block = 1, count = 0;
 	struct json_object *rows = NULL;
 
+	key_take(r, params);
 	(void)control_get_u64(params, "block", 0, INT64_MAX, &block, NULL);
 	if (!control_has(params, "ranges")) {
 		(void)control_get_u64(params, "off", 0, INT64_MAX, &off, NULL);
@@ -351,9 +388,10 @@ remote_journal_resume(struct remote *r, uint64_t bytes, uint64_t *ahead, struct 
 }
 
 int
-remote_journal_kept_ask(struct remote *r, int64_t *id, struct err *e)
+remote_journal_kept_ask(struct remote *r, const struct hash_key *key, int64_t *id, struct err *e)
 {
 	r->heard_ns = model_now_ns;
+	r->key = *key;
 	if (!step(r))
 		return lost(e);
 	if (!r->telling)
@@ -392,7 +430,7 @@ remote_journal_kept(struct remote *r, int64_t id, uint64_t size, struct stage_ke
 			memset(data + at, has->value[at / BLOCK], BLOCK);
 		k->off = has->off;
 		k->len = has->len;
-		hash128(data, has->len, k->hash);
+		hash128_keyed(&r->key, data, has->len, k->hash);
 		r->used += has->len;
 	}
 	*bytes = r->used;

@@ -46,7 +46,8 @@ struct remote {
 	struct generation commit_generation;
 	struct range flight[ENTRIES]; /* pushed, not settled */
 	unsigned flights;
-	uint64_t heard_ns; /* when it was last asked something */
+	uint64_t heard_ns;   /* when it was last asked something */
+	struct hash_key key; /* to hash by */
 	struct {
 		int64_t id;
 		char text[BLOCKS * HASH128_SIZE * 2 + 1];

@@ -79,20 +79,24 @@ runs_of_data_are_found(void **state)
 static void
 holes_are_zeros(void **state)
 {
+	static const uint8_t key[HASH_KEY_SIZE] = "a key";
 	uint8_t *buf = malloc(SIZE), zero[HASH128_SIZE], hash[HASH128_SIZE];
 	unsigned holes = 0;
+	struct hash_key k;
 	struct extents x;
 	int fd = temp_file();
 
 	(void)state;
+	hash_key_set(&k, key);
 	for (unsigned i = 0; i < 6; i++)
 		assert_int_equal(pwrite(fd, "data", 4, (unsigned)rand() % (SIZE - 4)), 4);
 	assert_int_equal(pread(fd, buf, SIZE, 0), SIZE);
 	extents_init(&x, fd, SIZE);
-	extents_hash_zeros(4096, zero);
+	extents_hash_zeros(&x, &k, 8192, zero);
 	for (uint64_t off = 0; off < SIZE; off += 4096) {
-		hash128(buf + off, 4096, hash);
+		hash128_keyed(&k, buf + off, 4096, hash);
 		if (extents_hole(&x, off, 4096)) {
+			extents_hash_zeros(&x, &k, 4096, zero);
 			assert_memory_equal(hash, zero, sizeof(hash));
 			holes++;
 		}
@@ -100,7 +104,7 @@ holes_are_zeros(void **state)
 	assert_true(holes > 0);
 	/* Backwards as well. */
 	for (uint64_t off = SIZE; off > 0; off -= 4096) {
-		hash128(buf + off - 4096, 4096, hash);
+		hash128_keyed(&k, buf + off - 4096, 4096, hash);
 		if (extents_hole(&x, off - 4096, 4096))
 			assert_memory_equal(hash, zero, sizeof(hash));
 	}

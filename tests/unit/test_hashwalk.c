@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Of many small pieces the target is asked in few requests, all the way to the end. */
+/*
+ * Of many small pieces the target is asked in few requests, all the way to the end. By each it is
+ * told the walk's own key, unless it is one of an earlier version, which takes none.
+ */
 #include "unit.h"
 
+#include "../../librepl/src/hashkey.c"
 #include "../../librepl/src/hashwalk.c"
 #include "../../librepl/src/localmem.c"
 #include "../../librepl/src/localread.c"
@@ -17,6 +21,9 @@ static uint8_t *mem;
 static unsigned requests, differing;
 static unsigned asked_for[2 * COUNT]; /* ranges of the request of that number */
 static int64_t taken;
+static bool takes_key;
+static struct hash_key key;
+static char key_text[2 * HASH_KEY_SIZE + 1]; /* "": none has come */
 
 unsigned
 remote_heartbeat_ms(const struct remote *r)
@@ -32,6 +39,42 @@ remote_hash_ranges(const struct remote *r)
 	return RANGES;
 }
 
+bool
+remote_hash_key(const struct remote *r)
+{
+	(void)r;
+	return takes_key;
+}
+
+int
+remote_random(const struct remote *r, void *to, size_t len, struct err *e)
+{
+	static uint8_t drawn;
+
+	(void)r;
+	(void)e;
+	memset(to, ++drawn, len);
+	return 0;
+}
+
+/* The first one of a walk is that of all. */
+static void
+key_take(struct json_object *params)
+{
+	uint8_t bytes[HASH_KEY_SIZE];
+	const char *text;
+
+	assert_int_equal(control_has(params, "key"), takes_key);
+	if (!takes_key)
+		return;
+	assert_int_equal(control_get_text(params, "key", sizeof(key_text) - 1, &text, NULL), 0);
+	assert_true(hex_decode(text, strlen(text), bytes, sizeof(bytes)));
+	if (!key_text[0])
+		memcpy(key_text, text, sizeof(key_text));
+	assert_string_equal(text, key_text);
+	hash_key_set(&key, bytes);
+}
+
 int
 remote_post(struct remote *r, const char *method, struct json_object *params, int64_t *id,
 	    struct err *e)
@@ -44,6 +87,7 @@ remote_post(struct remote *r, const char *method, struct json_object *params, in
 	asked_for[requests] = json_object_object_get_ex(params, "ranges", &rows)
 				      ? (unsigned)json_object_array_length(rows)
 				      : 1;
+	key_take(params);
 	json_object_put(params);
 	*id = ++requests;
 	return 0;
@@ -62,7 +106,7 @@ remote_take(struct remote *r, const char *method, int64_t id, struct json_object
 	(void)e;
 	assert_string_equal(method, "pool.hash");
 	assert_int_equal(id, ++taken);
-	hash128(mem, BLOCK, hash);
+	hash128_keyed(&key, mem, BLOCK, hash);
 	for (unsigned i = 0; i < 2 * asked_for[id - 1]; i++) {
 		hex_encode(hash, sizeof(hash), text + i * digits);
 		if (i % 2)
@@ -111,7 +155,7 @@ differ(void *arg, uint64_t off, uint64_t len, struct err *e)
 }
 
 static void
-test_small_pieces_go_in_bursts(void **state)
+walk_once(void)
 {
 	struct hashwalk w = {.fd = -1,
 			     .holes_fd = -1,
@@ -121,15 +165,32 @@ test_small_pieces_go_in_bursts(void **state)
 			     .differ = differ};
 	struct err e;
 
-	(void)state;
 	err_clear(&e);
-	mem = calloc(COUNT, STRIDE);
-	assert_non_null(mem);
 	w.mem = mem;
+	requests = differing = 0;
+	taken = 0;
+	memset(&key, 0, sizeof(key));
+	memset(key_text, 0, sizeof(key_text));
 	assert_int_equal(hashwalk_run(&w, &e), 0);
 	assert_int_equal(differing, COUNT);
 	assert_int_equal(taken, requests);
 	assert_in_range(requests, COUNT / RANGES, COUNT / 32);
+}
+
+static void
+test_small_pieces_go_in_bursts(void **state)
+{
+	char before[sizeof(key_text)];
+
+	(void)state;
+	mem = calloc(COUNT, STRIDE);
+	assert_non_null(mem);
+	walk_once();
+	takes_key = true;
+	walk_once();
+	memcpy(before, key_text, sizeof(before));
+	walk_once();
+	assert_string_not_equal(key_text, before);
 	free(mem);
 }
 

@@ -312,6 +312,33 @@ a_journal_is_resumed_where_the_target_says_so(void **state)
 	}
 }
 
+/* A target of an earlier version is told no key. */
+static void
+a_key_is_drawn_for_who_takes_one(void **state)
+{
+	static const struct {
+		const char *more;
+		int rc;
+		bool takes;
+	} cases[] = {
+		{",\"hash_key\":true", 0, true},
+		{"", 0, false},
+		{",\"hash_key\":false", 0, false},
+		{",\"hash_key\":1", REPL_E_PROTOCOL, false},
+	};
+	struct hash_key key[2];
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(end(state), 0);
+		assert_int_equal(begin(state), 0);
+		assert_int_equal(opening(REMOTE_READ, cases[i].more), cases[i].rc);
+		for (unsigned n = 0; n < 2; n++)
+			assert_int_equal(hashkey_draw(&key[n], session, &err), 0);
+		assert_int_equal(key[0].given, cases[i].takes);
+		assert_int_equal(memcmp(&key[0], &key[1], sizeof(key[0])) != 0, cases[i].takes);
+	}
+}
+
 #define HASH "00112233445566778899aabbccddeeff"
 
 /* Of a pool of 8192 bytes. */
@@ -351,6 +378,7 @@ what_a_journal_is_told_to_hold_is_checked(void **state)
 		{"{\"ranges\":[],\"hashes\":\"\",\"bytes\":0}", REPL_E_PROTOCOL, 0},
 	};
 	static struct stage_kept kept[STAGE_KEPT_MAX];
+	struct hash_key key = {.key = {0xab}};
 	unsigned count;
 	uint64_t bytes;
 	int64_t id;
@@ -360,7 +388,9 @@ what_a_journal_is_told_to_hold_is_checked(void **state)
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		answers(2 + (int)i, cases[i].answer);
 		err_clear(&err);
-		assert_int_equal(remote_journal_kept_ask(session, &id, &err), 0);
+		assert_int_equal(remote_journal_kept_ask(session, &key, &id, &err), 0);
+		assert_int_equal(strstr(request, "\"key\":\"ab0000") != NULL, key.given);
+		key.given = !key.given;
 		assert_int_equal(
 			remote_journal_kept(session, id, 8192, kept, &count, &bytes, &more, &err),
 			cases[i].rc);
@@ -377,6 +407,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(late_answer_to_a_ping_is_that, begin, end),
+		cmocka_unit_test_setup_teardown(a_key_is_drawn_for_who_takes_one, begin, end),
 		cmocka_unit_test_setup_teardown(ping_without_answer_ends_it, begin, end),
 		cmocka_unit_test_setup_teardown(answer_to_what_was_not_asked_ends_it, begin, end),
 		cmocka_unit_test_setup_teardown(part_of_an_answer_ends_it, begin, end),

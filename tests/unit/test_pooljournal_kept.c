@@ -176,8 +176,9 @@ what_was_staged_is_not_staged_again(void **state)
 		assert_int_equal(pool_journal_resume(p, 8 * PAGE, &resumed, &err), 0);
 		assert_int_equal(resumed, i > 0);
 		while (resumed && more) {
-			assert_int_equal(pool_journal_kept(p, map, kept, JOURNAL_KEPT_MIN, &count,
-							   &bytes, &more, &err),
+			assert_int_equal(pool_journal_kept(p, map, &kept_key, kept,
+							   JOURNAL_KEPT_MIN, &count, &bytes, &more,
+							   &err),
 					 0);
 			all += count;
 		}
@@ -326,9 +327,9 @@ nothing_is_added_before_all_is_told(void **state)
 	p = writer_resuming();
 	assert_int_equal(pool_map(p, true, &map, &err), 0);
 	len = message(msg, 2, pool_get_info(p)->meta.epoch);
-	assert_int_equal(
-		pool_journal_kept(p, map, kept, JOURNAL_KEPT_MIN, &count, &bytes, &more, &err),
-		REPL_E_PROTOCOL);
+	assert_int_equal(pool_journal_kept(p, map, &kept_key, kept, JOURNAL_KEPT_MIN, &count,
+					   &bytes, &more, &err),
+			 REPL_E_PROTOCOL);
 	assert_int_equal(pool_journal_resume(p, PAGE, &resumed, &err), 0);
 	assert_true(resumed);
 	assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), REPL_E_PROTOCOL);
@@ -368,9 +369,9 @@ of_a_sparse_pool_without_space_it_is_of_no_use(void **state)
 	assert_int_equal(pool_journal_resume(p, PAGE, &resumed, &err), 0);
 	assert_true(resumed);
 	disk_full = true;
-	assert_int_equal(
-		pool_journal_kept(p, map, kept, JOURNAL_KEPT_MIN, &count, &bytes, &more, &err),
-		REPL_E_NOSPC);
+	assert_int_equal(pool_journal_kept(p, map, &kept_key, kept, JOURNAL_KEPT_MIN, &count,
+					   &bytes, &more, &err),
+			 REPL_E_NOSPC);
 	disk_full = false;
 	assert_int_equal(pool_journal_drop(p, &err), 0);
 	pmem_map_free(map);

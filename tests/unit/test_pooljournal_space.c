@@ -348,8 +348,8 @@ test_its_space_holds_no_resuming_up(void **state)
 	assert_true(resumed);
 	cut_most = 0;
 	while (more)
-		assert_int_equal(pool_journal_kept(p, map, kept, JOURNAL_KEPT_MIN, &count, &bytes,
-						   &more, &err),
+		assert_int_equal(pool_journal_kept(p, map, &kept_key, kept, JOURNAL_KEPT_MIN,
+						   &count, &bytes, &more, &err),
 				 0);
 	assert_in_range(cut_most, 1, piece);
 	off = pool_get_info(p)->meta.journal_off + JOURNAL_DATA + 100;

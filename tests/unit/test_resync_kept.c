@@ -23,6 +23,7 @@ static uint64_t now_ns;
 #define clock_now_ns() now_ns
 
 #include "../../librepl/common/dirtymap.c"
+#include "../../librepl/src/hashkey.c"
 #include "../../librepl/src/resync_kept.c"
 
 #define PAGE   4096ULL
@@ -56,6 +57,7 @@ static struct model {
 	uint64_t cancel_at;            /* so many; 0: it goes on */
 	uint64_t wanted;               /* pages, the first ones; 0: all */
 	struct dirtymap *want;
+	struct hash_key key; /* of the last request: each has the same */
 } w;
 
 static uint64_t
@@ -175,14 +177,34 @@ tell(const struct range *at, bool right)
 	}
 }
 
-/* An answer comes a way behind its request, and a look behind the one before. */
-int
-remote_journal_kept_ask(struct remote *r, int64_t *id, struct err *e)
+bool
+remote_hash_key(const struct remote *r)
 {
-	uint64_t begin_ns = now_ns + w.trip_ns;
+	(void)r;
+	return w.size % 2;
+}
+
+int
+remote_random(const struct remote *r, void *to, size_t len, struct err *e)
+{
+	static uint8_t drawn;
 
 	(void)r;
 	(void)e;
+	memset(to, ++drawn, len);
+	return 0;
+}
+
+/* An answer comes a way behind its request, and a look behind the one before. */
+int
+remote_journal_kept_ask(struct remote *r, const struct hash_key *key, int64_t *id, struct err *e)
+{
+	uint64_t begin_ns = now_ns + w.trip_ns;
+
+	(void)e;
+	assert_int_equal(key->given, remote_hash_key(r));
+	assert_true(w.asked == 0 || memcmp(&w.key, key, sizeof(w.key)) == 0);
+	w.key = *key;
 	assert_true(w.asked - w.taken < w.ahead);
 	heard();
 	if (w.free_ns < begin_ns)
@@ -212,7 +234,7 @@ remote_journal_kept(struct remote *r, int64_t id, uint64_t size, struct stage_ke
 		tell(&at, right);
 		k->off = at.off;
 		k->len = at.len;
-		hash128(w.pool + at.off, at.len, k->hash);
+		hash128_keyed(&w.key, w.pool + at.off, at.len, k->hash);
 		k->hash[3] ^= !right;
 		w.bytes += at.len;
 	}

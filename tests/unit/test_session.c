@@ -158,6 +158,15 @@ wrong_hash_and_mark_are_refused(void **state)
 		"{\"block\":4096,\"ranges\":[[0,9223372036854775807],[0,1]]}",
 		"{\"off\":0,\"count\":1,\"block\":4096,\"ranges\":5}",
 	};
+	static const char *const keys[] = {
+		"5",
+		"\"\"",
+		"\"000102030405060708090a0b0c0d0e0\"",
+		"\"000102030405060708090a0b0c0d0e0f0\"",
+		"\"000102030405060708090a0b0c0d0e0f00\"",
+		"\"000102030405060708090A0B0C0D0E0F\"",
+		"\"000102030405060708090a0b0c0d0e0g\"",
+	};
 	static const char *const marks[] = {
 		"{}",
 		"{\"state\":\"fine\"}",
@@ -171,11 +180,18 @@ wrong_hash_and_mark_are_refused(void **state)
 		"{\"state\":\"outdated\",\"generation\":\"" GEN "\",\"position\":\"9\"}",
 	};
 	struct target_dir *d = *state;
+	char params[128];
 	struct client c;
 
 	client_hello(&c, &d->conf, "t");
 	make_pool(&c, "a");
 	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		(void)snprintf(params, sizeof(params),
+			       "{\"off\":0,\"block\":4096,\"count\":1,\"key\":%s}", keys[i]);
+		call_refused(&c, REPL_E_INVAL, "pool.hash", params);
+		call_refused(&c, REPL_E_INVAL, "journal.kept", params);
+	}
 	for (size_t i = 0; i < sizeof(hashes) / sizeof(hashes[0]); i++)
 		call_refused(&c, REPL_E_INVAL, "pool.hash", hashes[i]);
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
@@ -224,6 +240,7 @@ hash_of_zeros(struct client *c)
 	const char *text;
 	uint8_t hash[HASH128_SIZE];
 	char want[2 * HASH128_SIZE + 1];
+	struct hash_key key;
 
 	/* The last block is cut to 4 KiB by the end of the pool. */
 	o = call(c, REPL_OK, "pool.hash", "{\"off\":4096,\"block\":8192,\"count\":8}", NULL);
@@ -244,6 +261,17 @@ hash_of_zeros(struct client *c)
 	hash128(zeros, 8192, hash);
 	hex_encode(hash, sizeof(hash), want);
 	assert_memory_equal(text + 2 * (size_t)HASH128_SIZE, want, 2 * HASH128_SIZE);
+	json_object_put(o);
+	/* By a key. */
+	hash_key_set(&key, (const uint8_t *)"0123456789abcdef");
+	o = call(c, REPL_OK, "pool.hash",
+		 "{\"block\":4096,\"off\":0,\"count\":1,"
+		 "\"key\":\"30313233343536373839616263646566\"}",
+		 NULL);
+	assert_int_equal(control_get_text(o, "hashes", 4096, &text, NULL), 0);
+	hash128_keyed(&key, zeros, 4096, hash);
+	hex_encode(hash, sizeof(hash), want);
+	assert_string_equal(text, want);
 	json_object_put(o);
 }
 
@@ -612,8 +640,10 @@ all_of_a_set_is_data(void **state)
 {
 	struct target_dir *d = *state;
 	struct json_object *o, *rows;
-	char path[128], want[2 * HASH128_SIZE + 1];
+	char path[128], want[2 * HASH128_SIZE + 1], keyed[2 * HASH128_SIZE + 1];
 	uint8_t block[4096], hash[HASH128_SIZE];
+	struct hash_key key;
+	bool takes = false;
 	const char *text;
 	struct client c;
 	FILE *f;
@@ -633,11 +663,23 @@ all_of_a_set_is_data(void **state)
 	assert_int_equal(fclose(f), 0);
 	hash128(block, sizeof(block), hash);
 	hex_encode(hash, sizeof(hash), want);
+	hash_key_set(&key, (const uint8_t *)"0123456789abcdef");
+	hash128_keyed(&key, block, sizeof(block), hash);
+	hex_encode(hash, sizeof(hash), keyed);
 
-	call_ok(&c, "pool.open", "{\"name\":\"s\",\"mode\":\"write\"}");
+	o = call(&c, REPL_OK, "pool.open", "{\"name\":\"s\",\"mode\":\"write\"}", NULL);
+	assert_true(control_get_bool(o, "hash_key", &takes, NULL) == 0 && takes);
+	json_object_put(o);
 	o = call(&c, REPL_OK, "pool.hash", "{\"off\":2097152,\"block\":4096,\"count\":1}", NULL);
 	assert_int_equal(control_get_text(o, "hashes", 4096, &text, NULL), 0);
 	assert_string_equal(text, want);
+	json_object_put(o);
+	o = call(&c, REPL_OK, "pool.hash",
+		 "{\"off\":2097152,\"block\":4096,\"count\":1,"
+		 "\"key\":\"30313233343536373839616263646566\"}",
+		 NULL);
+	assert_int_equal(control_get_text(o, "hashes", 4096, &text, NULL), 0);
+	assert_string_equal(text, keyed);
 	json_object_put(o);
 	o = call(&c, REPL_OK, "pool.extents", "{\"off\":0,\"grain\":4096}", NULL);
 	assert_int_equal(control_get_array(o, "extents", 16, &rows, NULL), 0);
