@@ -289,8 +289,8 @@ little_of_it_is_left_to_sync(void **state)
 	write_count = 0;
 	writes_noted = true;
 	while (more) {
-		assert_int_equal(pool_journal_kept(p, map, kept, 4 * JOURNAL_KEPT_MIN, &count,
-						   &bytes, &more, &err),
+		assert_int_equal(pool_journal_kept(p, map, &kept_key, kept, 4 * JOURNAL_KEPT_MIN,
+						   &count, &bytes, &more, &err),
 				 0);
 		assert_true(writes_span() < little);
 	}
