@@ -483,8 +483,13 @@ sync_record(struct sync *s, struct err *e)
 {
 	/* A disk may take longer than the target bears silence. */
 	struct pulse pulse = {0};
+	struct sidecar *meta = &s->local.meta;
 	int rc = pulse_start(&pulse, s->c->remote, e);
 
+	/* Of what the file has grown by the map tells nothing but that the record does not know it.
+	 */
+	if (s->local.recorded < meta->pool_size)
+		meta->dirty_off = meta->dirty_len = 0;
 	if (!rc)
 		rc = local_store(&s->local, e);
 	pulse_stop(&pulse);
