@@ -243,6 +243,29 @@ out:
 	return rc;
 }
 
+int
+pool_files_again(struct pool_store *s, const char *name, struct pool_files *f, struct err *e)
+{
+	struct pool_files now;
+	int rc;
+
+	if (!f->parts || f->parts->dir_count == 0)
+		return 0;
+	/* They may be many, and are not to be open twice. */
+	(void)close(f->fd);
+	poolparts_free(f->parts);
+	f->fd = -1;
+	f->parts = NULL;
+	rc = pool_files_open(s, name, O_RDWR, &now, e);
+	if (rc)
+		return rc;
+	/* The lock is that of the first one. */
+	(void)close(now.sidecar_fd);
+	now.sidecar_fd = f->sidecar_fd;
+	*f = now;
+	return 0;
+}
+
 void
 pool_info_init(struct pool_info *info, const char *name)
 {

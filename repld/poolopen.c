@@ -366,6 +366,8 @@ reader_bring(struct pool_store *s, const char *name, const char *path, struct er
 		return rc;
 	rc = reader_lock(&f, name, &had, e);
 	if (!rc && had)
+		rc = pool_files_again(s, name, &f, e);
+	if (!rc && had)
 		rc = reader_lead(s, &f, name, path, e);
 	pool_files_close(&f);
 	return rc;
@@ -625,6 +627,8 @@ open_write(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = pooljournal_new(p->files.sidecar_fd, &p->journal, e);
 	if (!rc)
 		rc = writer_lock(&p->files, name, e);
+	if (!rc)
+		rc = pool_files_again(p->store, name, &p->files, e);
 	/* Of a replica nobody is to have it; a primary, or what becomes one, is a program's. */
 	if (!rc && claim->primary)
 		rc = files_use_lock(&p->files, false, name, e);

@@ -57,6 +57,12 @@ int pool_files_open(struct pool_store *s, const char *name, int flags, struct po
 		    struct err *e);
 void pool_files_close(struct pool_files *f); /* and drop the lock */
 
+/*
+ * For writing, with the lock: those of directories once more, in which who had it before may have
+ * made or removed some since they were listed.
+ */
+int pool_files_again(struct pool_store *s, const char *name, struct pool_files *f, struct err *e);
+
 /* Let go of all that an open pool holds; nothing is recorded. NULL is allowed. */
 void pool_free(struct pool *p);
 

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pool_set_world.h"
@@ -39,6 +40,20 @@ unlinkat(int fd, const char *name, int flags)
 		return -1;
 	}
 	return (int)syscall(SYS_unlinkat, fd, name, flags);
+}
+
+/* What others do while one waits, as it does for a lock. */
+static void (*others_do)(void);
+
+int
+nanosleep(const struct timespec *pause, struct timespec *left)
+{
+	void (*act)(void) = others_do;
+
+	others_do = NULL;
+	if (act)
+		act();
+	return (int)syscall(SYS_nanosleep, pause, left);
 }
 
 static void
@@ -662,6 +677,35 @@ test_directories_cut_or_grown(void **state)
 	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
 }
 
+static struct pool *writer;
+
+static void
+writer_grows(void)
+{
+	assert_int_equal(pool_grow_space(writer, 6 * MB, &err), 0);
+	assert_int_equal(pool_grow_record(writer, 6 * MB, &err), 0);
+	assert_int_equal(pool_close(writer, true, &err), 0);
+	writer = NULL;
+}
+
+/* Which files are in the directories is known to who has the lock. */
+static void
+test_directories_grow_while_the_next_one_waits(void **state)
+{
+	(void)state;
+	make_dir("d");
+	make_dir("e");
+	make_dir("r");
+	write_set("s", "OPTION NOHDRS\n8M d\n8M e\nREPLICA\n16M r\n");
+	assert_int_equal(pool_set_create(store, "s", 4 * MB, NULL, NULL, false, &info, &err), 0);
+	writer = open_write();
+	others_do = writer_grows;
+	write_whole();
+	assert_null(writer);
+	whole();
+	assert_true(info.meta.pool_size == 6 * MB);
+}
+
 /* A set file that has been changed is not a file that was cut. */
 static void
 test_files_cut(void **state)
@@ -921,6 +965,7 @@ main(void)
 		TEST(test_replica_comes_and_goes),
 		TEST(test_local_replica_without_headers),
 		TEST(test_directories_cut_or_grown),
+		TEST(test_directories_grow_while_the_next_one_waits),
 		TEST(test_files_cut),
 		TEST(test_local_replica_cut),
 		TEST(test_a_primary_is_not_made_anew),
