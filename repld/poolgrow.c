@@ -195,6 +195,8 @@ parts_grow(struct pool *p, uint64_t size, struct err *e)
 			"not grow: a set of directories does, or add to its set file and make "
 			"it anew",
 			p->info.name, (unsigned long long)poolparts_held(parts));
+	/* Whoever was refused for want of room is told to raise it there. */
+	pool_set_take_room(p->store, p->info.name, parts);
 	rc = parts_rest_check(p, e);
 	if (!rc)
 		rc = poolparts_plan(parts, size, e);

@@ -92,6 +92,9 @@ int poolparts_follow(struct poolparts *p, const char *name, struct err *e);
  */
 int poolparts_plan(struct poolparts *p, uint64_t size, struct err *e);
 
+/* Give the directories what the set file gives them now, if it names the same ones as before. */
+void poolparts_take_room(struct poolparts *p, const struct poolparts *now);
+
 /* Give up what is planned and not made. */
 void poolparts_unplan(struct poolparts *p);
 

@@ -227,6 +227,33 @@ section_plan(struct poolparts *p, uint64_t size, struct err *e)
 	return 0;
 }
 
+static bool
+same_dirs(const struct poolparts *a, const struct poolparts *b)
+{
+	bool same = a->headers == b->headers && a->dir_count == b->dir_count;
+
+	for (unsigned i = 0; same && i < a->dir_count; i++)
+		same = strcmp(a->dir[i].name, b->dir[i].name) == 0;
+	return same;
+}
+
+void
+poolparts_take_room(struct poolparts *p, const struct poolparts *now)
+{
+	const struct poolparts *a = p, *b = now;
+
+	while (a && b && same_dirs(a, b)) {
+		a = a->next;
+		b = b->next;
+	}
+	/* Other lines are no business of who has the pool open. */
+	if (a || b)
+		return;
+	for (; p; p = p->next, now = now->next)
+		for (unsigned i = 0; i < p->dir_count; i++)
+			p->dir[i].size = now->dir[i].size;
+}
+
 int
 poolparts_plan(struct poolparts *p, uint64_t size, struct err *e)
 {

@@ -254,6 +254,22 @@ set_read(struct pool_store *s, const struct pool_place *place, const char *name,
 	return rc;
 }
 
+void
+pool_set_take_room(struct pool_store *s, const char *name, struct poolparts *p)
+{
+	struct poolparts *now = NULL;
+	struct pool_place place;
+	struct err why;
+
+	err_clear(&why);
+	if (pool_place_open(s->dirfd, name, false, &place, &why))
+		return;
+	if (!set_read(s, &place, name, &now, &why))
+		poolparts_take_room(p, now);
+	poolparts_free(now);
+	pool_place_close(&place);
+}
+
 int
 pool_set_parts(struct pool_store *s, const char *name, pool_part_visit *visit, void *ctx,
 	       struct err *e)

@@ -279,6 +279,9 @@ void pool_removal_unmark(int sidecar_fd, uint64_t created_s);
 /* Under the lock on names: REPL_E_REFUSED where what was found damaged can be read by now. */
 int pool_remove_check_damage(struct pool_store *s, const char *name, unsigned flags, struct err *e);
 
+/* poolparts_take_room() of the set file of that name; one that can't be read changes nothing. */
+void pool_set_take_room(struct pool_store *s, const char *name, struct poolparts *p);
+
 /* pool_remove() of a set. */
 int pool_set_remove(struct pool_store *s, const char *name, unsigned flags,
 		    const struct pool_seen *seen, struct err *e);

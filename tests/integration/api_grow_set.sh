@@ -20,6 +20,11 @@ agree() {
 	section r | cmp - "$TMP/local" || lost "$1: the local replica differs"
 }
 
+# set_file LINE...: of the pool.
+set_file() {
+	printf '%s\n' PMEMPOOLSET "OPTION NOHDRS" "$@" >"$TMP/serve/pools/p"
+}
+
 make_keys
 start_serve
 start_api
@@ -27,7 +32,7 @@ for dir in d e r; do
 	mkdir "$TMP/serve/pools/$dir"
 	[ "$(id -u)" != 0 ] || chown --reference="$TMP/serve/pools" "$TMP/serve/pools/$dir"
 done
-printf 'PMEMPOOLSET\nOPTION NOHDRS\n20M d\n20M e\nREPLICA\n40M r\n' >"$TMP/serve/pools/p"
+set_file "20M d" "20M e" REPLICA "40M r"
 configure "$(pool p)"
 ok set lanes 6
 ok map "$TMP/local" $((8 * MIB))
@@ -60,15 +65,31 @@ same
 ok extend $((48 * MIB))
 refused REPL_E_REFUSED "are given 41943040 bytes, too few" grow $((48 * MIB))
 ok persist 0 0 "$size"
+# What is raised counts for who has the pool open; that of other lines does not.
+set_file "30M e" "30M d" REPLICA "60M r"
+refused REPL_E_REFUSED "are given 41943040 bytes, too few" grow $((48 * MIB))
+set_file "30M d" "30M e"
+refused REPL_E_REFUSED "are given 41943040 bytes, too few" grow $((48 * MIB))
+set_file "30M d" "30M e" REPLICA "40M r"
+refused REPL_E_REFUSED "are given 41943040 bytes, too few" grow $((48 * MIB))
+set_file "30M d" "30M e" REPLICA "60M r"
+size=$((48 * MIB))
+ok grow $size
+ok put $((33 * MIB)) $((15 * MIB)) 48
+ok persist 0 $((33 * MIB)) $((15 * MIB))
+ok compare 0
+same
 ok close
+agree "raised"
+[ "$(files r)" = 3 ] || fail "$(files r) files of the local replica"
 
 # By the tool, with nobody at it; no further than the set file says.
-ctl grow "$(pool p)" --size 33M >"$TMP/out" 2>&1 || fail "grow: $(cat "$TMP/out")"
-ctl info "$(pool p)" | grep -q "^size  *33.0 MiB" || fail "$(ctl info "$(pool p)")"
-ctl_fails 4 "too few for a pool of 50331648: raise their sizes" grow "$(pool p)" --size 48M
-printf 'PMEMPOOLSET\nOPTION NOHDRS\n30M d\n30M e\nREPLICA\n60M r\n' >"$TMP/serve/pools/p"
-ctl grow "$(pool p)" --size 48M >"$TMP/out" 2>&1 || fail "grow: $(cat "$TMP/out")"
-[ "$(files r)" = 3 ] || fail "$(files r) files of the local replica"
+ctl grow "$(pool p)" --size 49M >"$TMP/out" 2>&1 || fail "grow: $(cat "$TMP/out")"
+ctl info "$(pool p)" | grep -q "^size  *49.0 MiB" || fail "$(ctl info "$(pool p)")"
+ctl_fails 4 "too few for a pool of 67108864: raise their sizes" grow "$(pool p)" --size 64M
+set_file "40M d" "40M e" REPLICA "80M r"
+ctl grow "$(pool p)" --size 64M >"$TMP/out" 2>&1 || fail "grow: $(cat "$TMP/out")"
+[ "$(files r)" = 4 ] || fail "$(files r) files of the local replica"
 
 # Files do not grow, and it is said.
 printf 'PMEMPOOLSET\nOPTION NOHDRS\n8M one\n' >"$TMP/serve/pools/q"
