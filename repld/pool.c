@@ -185,6 +185,27 @@ files_open_set(struct pool_store *s, const char *name, int set_fd, int flags, st
 	return 0;
 }
 
+/*
+ * Directories are looked into one behind the other, beside a writer that makes files there or
+ * removes some: what does not last is no damage.
+ */
+static int
+files_open_settled(struct pool_store *s, const char *name, int set_fd, int flags,
+		   struct pool_files *f, struct err *e)
+{
+	int rc = files_open_set(s, name, set_fd, flags, f, e);
+
+	for (int i = 0; i < SETTLE_TRIES && rc == REPL_E_CORRUPT; i++) {
+		if (!f->parts || f->parts->dir_count == 0)
+			break;
+		poolparts_free(f->parts);
+		f->parts = NULL;
+		err_clear(e);
+		rc = files_open_set(s, name, set_fd, flags, f, e);
+	}
+	return rc;
+}
+
 int
 pool_files_open(struct pool_store *s, const char *name, int flags, struct pool_files *f,
 		struct err *e)
@@ -215,7 +236,7 @@ pool_files_open(struct pool_store *s, const char *name, int flags, struct pool_f
 		goto out;
 	rc = pool_file_open(&place, place.sidecar, name, flags, &f->sidecar_fd, &st, e);
 	if (!rc && set_fd >= 0)
-		rc = files_open_set(s, name, set_fd, flags, f, e);
+		rc = files_open_settled(s, name, set_fd, flags, f, e);
 	else if (rc == REPL_E_NOT_FOUND && set_fd >= 0)
 		rc = err_set(e, REPL_E_NOT_FOUND,
 			     "pool '%s': not found: its set file is there, its parts are not",

@@ -2,6 +2,8 @@
 /* A pool that grows has its old size or its new one after a cut at any step, and zeros behind. */
 #include "unit.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pool_world.h"
+#include "pool_set_world.h"
 
 #define SIZE  (16U * 4096)
 #define LARGE (SIZE + 5U * 4096)
@@ -43,6 +45,21 @@ fallocate(int fd, int mode, off_t off, off_t len)
 		return (int)syscall(SYS_fallocate, fd, mode, off, len);
 	errno = space_errno;
 	return -1;
+}
+
+/* What others do when one directory has been listed, and those behind it have not. */
+static void (*others_do)(void);
+
+int
+closedir(DIR *at)
+{
+	int (*libcs)(DIR *) = (int (*)(DIR *))dlsym(RTLD_NEXT, "closedir");
+	void (*act)(void) = others_do;
+
+	others_do = NULL;
+	if (act)
+		act();
+	return libcs(at);
 }
 
 static int
@@ -471,6 +488,64 @@ reader_beside_a_growing_writer_finds_no_damage(void **state)
 	assert_int_equal(status, 0);
 }
 
+static struct pool *grower;
+
+static void
+grow_by_a_file(uint64_t size, const char *lines)
+{
+	write_set("s", lines);
+	assert_int_equal(pool_grow_space(grower, size, &err), 0);
+	assert_int_equal(pool_grow_record(grower, size, &err), 0);
+}
+
+/* Files 1 and 3 are where nobody has looked yet. */
+static void
+grow_by_three_files(void)
+{
+	grow_by_a_file(5 * MB, "OPTION NOHDRS\n4M d\n4M e\n");
+	grow_by_a_file(9 * MB, "OPTION NOHDRS\n6M d\n6M e\n");
+	grow_by_a_file(13 * MB, "OPTION NOHDRS\n8M d\n8M e\n");
+	assert_true(there("e/000001.pmem") && there("d/000002.pmem") && there("e/000003.pmem"));
+}
+
+static void
+grow_and_close(void)
+{
+	grow_by_three_files();
+	assert_int_equal(pool_close(grower, true, &err), 0);
+}
+
+static void
+set_of_directories(void)
+{
+	write_set("s", "OPTION NOHDRS\n4M d\n4M e\n");
+	assert_int_equal(pool_set_create(store, "s", 4 * MB, NULL, NULL, false, &info, &err), 0);
+	grower = open_write();
+}
+
+static void
+directories_that_grow_while_they_are_listed_lack_nothing(void **state)
+{
+	struct pool *pool;
+
+	(void)state;
+	make_dir("d");
+	make_dir("e");
+	set_of_directories();
+	others_do = grow_by_three_files;
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_null(others_do);
+	assert_true(info.meta.pool_size == 13 * MB);
+	assert_int_equal(pool_close(grower, true, &err), 0);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
+
+	set_of_directories();
+	others_do = grow_and_close;
+	pool = open_write();
+	assert_null(others_do);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+}
+
 int
 main(void)
 {
@@ -491,6 +566,7 @@ main(void)
 		TEST(pages_that_an_opening_finds_lost_are_not_met_again),
 		TEST(pages_of_a_killed_writer_are_read_again),
 		TEST(reader_beside_a_growing_writer_finds_no_damage),
+		TEST(directories_that_grow_while_they_are_listed_lack_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
