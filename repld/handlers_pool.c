@@ -503,10 +503,14 @@ handle_pool_grow(struct state *s, struct json_object *params, struct reply *r)
 
 	if (get_size(params, &size, &r->err) || get_flag(params, "prepare", &prepare, &r->err) ||
 	    state_pool_grow(s, size, prepare, &r->err)) {
-		if (r->err.code == REPL_E_LIMIT && size > pmem_map_room(s->map))
+		if (r->err.code == REPL_E_LIMIT && s->data && size > pmem_map_room(s->map))
 			(void)snprintf(r->next, sizeof(r->next),
 				       "grow it to at most what the message names; more than that "
 				       "when it has grown and was opened again");
+		else if (r->err.code == REPL_E_LIMIT && s->map && size > pmem_map_room(s->map))
+			(void)snprintf(r->next, sizeof(r->next),
+				       "raise repld's limit on its address space there (ulimit -v, "
+				       "LimitAS= of a systemd unit), and start it again");
 		return r->err.code;
 	}
 	s->dirty = true;

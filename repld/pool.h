@@ -285,6 +285,9 @@ int pool_grow_space(struct pool *p, uint64_t size, struct err *e);
 int pool_grow_record(struct pool *p, uint64_t size, struct err *e);
 int pool_grow_undo(struct pool *p, struct err *e);
 
+/* As pool_map() for writing, with addresses for total bytes: REPL_E_LIMIT if they can't be had. */
+int pool_map_for(const struct pool *p, uint64_t total, struct pmem_map **out, struct err *e);
+
 /* Map what the space is for behind the end of map, as pmem_map_extend(). */
 int pool_map_extend(const struct pool *p, struct pmem_map *map, uint64_t size, struct err *e);
 

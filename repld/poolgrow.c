@@ -207,6 +207,16 @@ parts_grow(struct pool *p, uint64_t size, struct err *e)
 }
 
 int
+pool_map_for(const struct pool *p, uint64_t total, struct pmem_map **out, struct err *e)
+{
+	uint64_t size = p->info.meta.pool_size;
+
+	if (p->files.parts)
+		return poolparts_map(p->files.parts, p->path, size, total, true, out, e);
+	return pmem_map_new_at(p->files.fd, p->path, 0, size, total, true, out, e);
+}
+
+int
 pool_map_extend(const struct pool *p, struct pmem_map *map, uint64_t size, struct err *e)
 {
 	uint64_t now = pmem_map_size(map);

@@ -133,7 +133,7 @@ pool_files_map(const struct pool_files *f, const char *path, uint64_t size, bool
 	       struct pmem_map **out, struct err *e)
 {
 	if (f->parts)
-		return poolparts_map(f->parts, path, size, write, out, e);
+		return poolparts_map(f->parts, path, size, size, write, out, e);
 	return pmem_map_new(f->fd, path, size, write, out, e);
 }
 

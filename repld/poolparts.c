@@ -581,13 +581,13 @@ poolparts_cut(struct poolparts *p, const char *name, uint64_t size, struct err *
 /* ---- mapping ---- */
 
 static int
-section_map(const struct poolparts *p, const char *path, uint64_t size, bool write,
+section_map(const struct poolparts *p, const char *path, uint64_t size, uint64_t total, bool write,
 	    struct pmem_map **out, struct err *e)
 {
 	const struct poolpart *part = &p->part[0];
 	uint64_t left = size, len = part->len < left ? part->len : left;
 	struct pmem_map *map = NULL;
-	int rc = pmem_map_new_at(part->fd, path, part->off, len, size, write, &map, e);
+	int rc = pmem_map_new_at(part->fd, path, part->off, len, total, write, &map, e);
 
 	for (unsigned i = 1; !rc && (left -= len) > 0 && i < p->count; i++) {
 		part = &p->part[i];
@@ -604,14 +604,14 @@ section_map(const struct poolparts *p, const char *path, uint64_t size, bool wri
 }
 
 int
-poolparts_map(const struct poolparts *p, const char *path, uint64_t size, bool write,
-	      struct pmem_map **out, struct err *e)
+poolparts_map(const struct poolparts *p, const char *path, uint64_t size, uint64_t total,
+	      bool write, struct pmem_map **out, struct err *e)
 {
 	struct pmem_map *map = NULL, *copy = NULL;
-	int rc = section_map(p, path, size, write, &map, e);
+	int rc = section_map(p, path, size, total, write, &map, e);
 
 	for (p = p->next; !rc && write && p; p = p->next) {
-		rc = section_map(p, path, size, write, &copy, e);
+		rc = section_map(p, path, size, total, write, &copy, e);
 		if (!rc)
 			rc = pmem_map_add_copy(map, copy, e);
 	}

@@ -159,11 +159,11 @@ int poolparts_attr_mend(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_
 int poolparts_attr_link(struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e);
 
 /*
- * The first size bytes of the pool, as pmem_map_new(); for writing with the local replicas, as
- * pmem_map_add_copy().
+ * The first size bytes of the pool, with addresses for total, as pmem_map_new_at(); for writing
+ * with the local replicas, as pmem_map_add_copy().
  */
-int poolparts_map(const struct poolparts *p, const char *path, uint64_t size, bool write,
-		  struct pmem_map **out, struct err *e);
+int poolparts_map(const struct poolparts *p, const char *path, uint64_t size, uint64_t total,
+		  bool write, struct pmem_map **out, struct err *e);
 
 /* Map what is behind map's end up to size, as pmem_map_extend(). */
 int poolparts_extend(const struct poolparts *p, struct pmem_map *map, uint64_t size, struct err *e);

@@ -234,6 +234,57 @@ state_check_files(struct state *s, struct err *e)
 	return rc;
 }
 
+/*
+ * With addresses for total bytes. The old ones are given up first: with a limit on them there are
+ * no others.
+ */
+static int
+map_again(struct state *s, uint64_t total, struct err *e)
+{
+	struct err why;
+	int rc;
+
+	err_clear(&why);
+	/* Mapping wants the process for itself, see pmem.h. */
+	baseline_free(s->baseline);
+	s->baseline = NULL;
+	state_quiet(s);
+	pmem_map_free(s->map);
+	s->map = NULL;
+	rc = pool_map_for(s->pool, total, &s->map, e);
+	if (!rc || !pool_map(s->pool, true, &s->map, &why))
+		return rc;
+	log_error("%s", why.text);
+	s->ends = "the pool can't be mapped again";
+	return rc;
+}
+
+/* Lanes use the addresses that the pool has; until they are opened it can have others. */
+static int
+grow_room(struct state *s, uint64_t size, struct err *e)
+{
+	int rc;
+
+	if (size <= pmem_map_room(s->map))
+		return 0;
+	if (s->data)
+		return err_set(e, REPL_E_LIMIT,
+			       "pool '%s' can grow to %zu bytes in this session, for which it has "
+			       "addresses, and not to %llu",
+			       s->pool_name, pmem_map_room(s->map), (unsigned long long)size);
+	/* What was prepared is mapped behind the old ones. */
+	if (s->grown)
+		(void)pool_grow_undo(s->pool, NULL);
+	s->grown = 0;
+	rc = map_again(s, size, e);
+	if (rc == REPL_E_LIMIT)
+		(void)err_set(e, rc,
+			      "pool '%s' can't grow to %llu bytes: there are no addresses for so "
+			      "many on the target",
+			      s->pool_name, (unsigned long long)size);
+	return rc;
+}
+
 /* Whatever may be refused: behind this step a replica that does not grow is lost. */
 static int
 grow_prepare(struct state *s, uint64_t size, struct err *e)
@@ -243,13 +294,10 @@ grow_prepare(struct state *s, uint64_t size, struct err *e)
 
 	if (!rc && s->data)
 		rc = data_grow_check(s->data, size, e);
+	if (!rc)
+		rc = grow_room(s, size, e);
 	if (rc)
 		return rc;
-	if (size > pmem_map_room(s->map))
-		return err_set(e, REPL_E_LIMIT,
-			       "pool '%s' can grow to %zu bytes in this session, for which it has "
-			       "addresses, and not to %llu",
-			       s->pool_name, pmem_map_room(s->map), (unsigned long long)size);
 	s->grown = 0;
 	rc = pool_grow_space(s->pool, size, e);
 	if (!rc)
@@ -329,7 +377,7 @@ journal_end(struct state *s)
 	struct err e;
 
 	err_clear(&e);
-	if (!pool_journal_end(s->pool, s->map, s->flush_failed, &e))
+	if (!pool_journal_end(s->pool, s->map, s->flush_failed || !s->map, &e))
 		return;
 	log_error("%s: it is seen to when the pool is opened next", e.text);
 	s->flush_failed = true;

@@ -154,19 +154,22 @@ pmem_config_fill(struct pmem2_config *c, const struct pmem_map *m, size_t off, s
 static void
 pmem_reserve(struct pmem_map *m, size_t size)
 {
+	size_t least = size + (PMEM_ALIGN - size % PMEM_ALIGN) % PMEM_ALIGN;
 	size_t room = size > SIZE_MAX / 2 / PMEM_ROOM_TIMES ? size : size * PMEM_ROOM_TIMES;
 	uintptr_t at;
 
+	if (size > SIZE_MAX / 2)
+		return;
 	room = room < PMEM_ROOM_MIN ? PMEM_ROOM_MIN : room;
-	for (; room > size; room /= 2) {
+	for (;; room /= 2) {
 		room -= room % PMEM_ALIGN;
-		if (room <= size ||
-		    pmem2_vm_reservation_new(&m->reserved, NULL, room + PMEM_ALIGN) == 0)
+		room = room < least ? least : room;
+		if (pmem2_vm_reservation_new(&m->reserved, NULL, room + PMEM_ALIGN) == 0)
 			break;
 		m->reserved = NULL;
+		if (room == least)
+			return;
 	}
-	if (!m->reserved)
-		return;
 	at = (uintptr_t)pmem2_vm_reservation_get_address(m->reserved);
 	m->lead = (PMEM_ALIGN - at % PMEM_ALIGN) % PMEM_ALIGN;
 	m->room = room;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A growth that a target refuses leaves nothing behind: a replica that was away comes back all the same,
-# by its dirty map and by a comparison, and the handle closes in time.
+# by its dirty map and by a comparison, and the handle closes in time. One that has fewer addresses than what its pool has
+# grown to while it was away takes others, where they can be had.
 . "$(dirname "$0")/api_lib.sh"
 
 # The replicas, and of the local file as much as they have.
@@ -64,4 +65,43 @@ same_files
 ok close
 within $((2000 + LATE))
 same_files
+stop_api
+
+# Of these a limit leaves less than what the limit is; no sanitizer does with so few.
+sanitized && exit
+kill "$SERVE_PID" && wait "$SERVE_PID"
+ulimit -S -v 1835008
+start_serve
+ulimit -S -v unlimited
+start_api
+few=$(pool few)
+configure "$few"
+ok set lanes 1
+ok set reconnect-min 200
+ok set reconnect-max 500
+ok map "$TMP/other" $((8 * MIB))
+ok open 5
+ok put 0 $((8 * MIB)) 5
+ok persist 0 0 $((8 * MIB))
+large=$((1152 * MIB))
+ok extend $large
+refused REPL_E_LIMIT "can grow to [0-9]* bytes in this session" grow $large
+ctl pause "$TMP/other" "$few" >/dev/null || fail "pause"
+wait_for 20 degraded 0 || fail "not paused: $TEXT"
+ok grow $large
+ok put $((large - MIB)) $MIB 6
+ok persist 0 $((large - MIB)) $MIB
+ctl resume "$TMP/other" "$few" >/dev/null || fail "resume"
+wait_for 20 established 0 || fail "it does not follow its pool: $(ctl why "$TMP/other")"
+ok read 0 0 0 $((8 * MIB))
+same
+ok read 0 0 $((large - 8 * MIB)) $((8 * MIB))
+same
+ok close
+
+# Nor does who grows one by hand take steps; what there are no addresses for is refused, and the pool is what it was.
+ctl create "$(pool hand)" --size 8M --sparse >/dev/null || fail "create"
+ctl grow "$(pool hand)" --size 64G >"$TMP/out" 2>&1 && lost "64 GiB in less than 2 GiB of addresses"
+grep -q "there are no addresses for so many on the target" "$TMP/out" || fail "told: $(cat "$TMP/out")"
+ctl grow "$(pool hand)" --size 1152M >/dev/null || fail "grow"
 stop_api
