@@ -543,8 +543,8 @@ channel_free(struct channel *c)
 		(void)close(c->lent);
 	if (c->fd >= 0)
 		(void)close(c->fd);
-	if (c->proxy)
-		proxy_stop(c->proxy);
+	if (c->proxy.pid)
+		proxy_stop(&c->proxy);
 	if (entered)
 		guard_leave(&g);
 	free(c);

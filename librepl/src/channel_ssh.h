@@ -16,6 +16,7 @@
 #include <libssh/libssh.h>
 
 #include "channel.h"
+#include "proxy.h"
 
 #define STDERR_MAX 512
 #define SSH_PORT   22
@@ -26,7 +27,7 @@ struct channel {
 	struct channel_fds *told;      /* or NULL */
 	int fd;                        /* TCP or the proxy's; libssh has another number of it */
 	int lent;                      /* that number until libssh has taken it, else -1 */
-	pid_t proxy;                   /* or 0 */
+	struct proxy proxy;
 	ssh_session session;
 	ssh_channel stream;
 	struct ssh_callbacks_struct callbacks;

@@ -3,16 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 #define COMMAND_MAX 8192U
 #define TERM_MS     200U  /* for a command to end by itself */
@@ -109,8 +113,33 @@ spawn(char *command, int fd, pid_t *pid)
 	return rc;
 }
 
+/* Of the process that has the number now; 0: none. */
+static uint64_t
+start_of(pid_t pid)
+{
+	char path[32], line[1024];
+	uint64_t started = 0;
+	const char *at;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+	if (fd >= 0)
+		(void)close(fd);
+	if (n <= 0)
+		return 0;
+	line[n] = '\0';
+	/* The 22nd word; the second one, a name in brackets, may be of several. */
+	at = strrchr(line, ')');
+	for (unsigned word = 2; at && word < 22; word++)
+		at = strchr(at + 1, ' ');
+	return at && sscanf(at, "%" SCNu64, &started) == 1 ? started : 0;
+}
+
 int
-proxy_start(const char *command, const struct proxy_words *words, int *fd, pid_t *pid,
+proxy_start(const char *command, const struct proxy_words *words, int *fd, struct proxy *proxy,
 	    struct err *e)
 {
 	char *text = malloc(COMMAND_MAX);
@@ -127,7 +156,7 @@ proxy_start(const char *command, const struct proxy_words *words, int *fd, pid_t
 		goto out;
 	}
 	(void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
-	rc = spawn(text, pair[1], pid);
+	rc = spawn(text, pair[1], &proxy->pid);
 	(void)close(pair[1]);
 	if (rc) {
 		(void)close(pair[0]);
@@ -135,34 +164,45 @@ proxy_start(const char *command, const struct proxy_words *words, int *fd, pid_t
 			       words->host, command);
 	} else {
 		*fd = pair[0];
+		proxy->started = start_of(proxy->pid);
 	}
 out:
 	free(text);
 	return rc;
 }
 
-/* It is gone, or was waited for by the program. */
+/* It has ended; and was waited for, by us or the program. */
 static bool
-gone_within(pid_t pid, unsigned ms)
+gone_within(int pidfd, unsigned ms)
 {
-	const struct timespec moment = {.tv_nsec = 1000000};
+	uint64_t deadline_ns = clock_deadline(ms);
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	siginfo_t how;
+	int n;
 
-	for (unsigned i = 0; waitpid(pid, NULL, WNOHANG) == 0; i++) {
-		if (i == ms)
-			return false;
-		(void)nanosleep(&moment, NULL);
-	}
+	do
+		n = poll(&p, 1, clock_left_ms(deadline_ns));
+	while (n < 0 && errno == EINTR);
+	if (n != 1)
+		return false;
+	(void)waitid(P_PIDFD, (id_t)pidfd, &how, WEXITED | WNOHANG);
 	return true;
 }
 
 void
-proxy_stop(pid_t pid)
+proxy_stop(const struct proxy *proxy)
 {
-	if (gone_within(pid, 0))
+	int pidfd = pidfd_open(proxy->pid, 0);
+
+	if (pidfd < 0)
 		return;
-	(void)kill(pid, SIGTERM);
-	if (gone_within(pid, TERM_MS))
-		return;
-	(void)kill(pid, SIGKILL);
-	(void)gone_within(pid, KILL_MS);
+	/* Looked at behind that: until now the number has been its own, then. */
+	if (proxy->started && start_of(proxy->pid) == proxy->started && !gone_within(pidfd, 0)) {
+		(void)pidfd_send_signal(pidfd, SIGTERM, NULL, 0);
+		if (!gone_within(pidfd, TERM_MS)) {
+			(void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+			(void)gone_within(pidfd, KILL_MS);
+		}
+	}
+	(void)close(pidfd);
 }

@@ -8,6 +8,7 @@
 #ifndef LIBREPL_PROXY_H
 #define LIBREPL_PROXY_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "err.h"
@@ -18,12 +19,18 @@ struct proxy_words {
 	unsigned port;
 };
 
-/* *fd is one end of a pair of sockets, non-blocking and closed on exec; *pid is for proxy_stop().
+/* Its number alone is not it: the program may wait for all its children, and start others. */
+struct proxy {
+	pid_t pid;        /* 0: none */
+	uint64_t started; /* in ticks since the machine's start, by /proc; 0: it had gone by then */
+};
+
+/* *fd is one end of a pair of sockets, non-blocking and closed on exec; *proxy is for proxy_stop().
  */
-int proxy_start(const char *command, const struct proxy_words *words, int *fd, pid_t *pid,
+int proxy_start(const char *command, const struct proxy_words *words, int *fd, struct proxy *proxy,
 		struct err *e);
 
 /* After its descriptor was closed: it is told to end, and made to if it does not. */
-void proxy_stop(pid_t pid);
+void proxy_stop(const struct proxy *proxy);
 
 #endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A ProxyCommand is ended with its session, and no other child of the program that has come to its
+ * number. */
+#include "unit.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proxy.h"
+
+#define STATUS 42
+
+static struct proxy
+started(const char *command)
+{
+	const struct proxy_words words = {.host = "h", .name = "n", .user = "u", .port = 22};
+	struct proxy p = {0};
+	struct err e;
+	int fd;
+
+	err_clear(&e);
+	assert_int_equal(proxy_start(command, &words, &fd, &p, &e), 0);
+	assert_int_equal(close(fd), 0);
+	assert_true(p.pid > 0);
+	return p;
+}
+
+/* Of the number pid, which is free; -1: who runs this may not have it. It waits for a signal, or
+ * ends with STATUS. */
+static pid_t
+worker_new(pid_t pid, bool ends)
+{
+	struct clone_args args = {.exit_signal = SIGCHLD};
+	pid_t made;
+
+	args.set_tid = (uintptr_t)&pid;
+	args.set_tid_size = 1;
+	made = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (made == 0) {
+		while (!ends)
+			(void)pause();
+		_exit(STATUS);
+	}
+	return made;
+}
+
+/* A number is not had again in the tick in which it was. */
+static void
+tick_pass(void)
+{
+	uint64_t tick_ns = 1000000000U / (uint64_t)sysconf(_SC_CLK_TCK), begin = 0, now;
+	struct timespec t;
+
+	do {
+		assert_int_equal(clock_gettime(CLOCK_BOOTTIME, &t), 0);
+		now = (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+		begin = begin ? begin : now;
+	} while (now - begin < 2 * tick_ns);
+}
+
+/* As a program does that waits for all its children, or ignores SIGCHLD. */
+static void
+end_unseen(const struct proxy *p)
+{
+	assert_int_equal(kill(p->pid, SIGKILL), 0);
+	assert_int_equal(waitpid(-1, NULL, 0), p->pid);
+	tick_pass();
+}
+
+static void
+one_that_runs_is_ended_and_waited_for(void **state)
+{
+	(void)state;
+	for (unsigned deaf = 0; deaf < 2; deaf++) {
+		struct proxy p =
+			started(deaf ? "env --ignore-signal=TERM sleep 1000" : "sleep 1000");
+
+		proxy_stop(&p);
+		assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+		assert_int_equal(errno, ECHILD);
+	}
+}
+
+static void
+one_that_has_ended_is_waited_for(void **state)
+{
+	struct proxy p = started("true");
+	siginfo_t how;
+
+	(void)state;
+	assert_int_equal(waitid(P_PID, (id_t)p.pid, &how, WEXITED | WNOWAIT), 0);
+	proxy_stop(&p);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static void
+one_that_the_program_has_waited_for_is_no_other(void **state)
+{
+	struct proxy p = started("sleep 1000");
+	siginfo_t how;
+	int status;
+
+	(void)state;
+	end_unseen(&p);
+	proxy_stop(&p);
+	if (worker_new(p.pid, false) < 0) {
+		assert_true(errno == EPERM || errno == ENOSYS);
+		skip();
+	}
+	proxy_stop(&p);
+	assert_int_equal(waitpid(p.pid, &status, WNOHANG), 0);
+	assert_int_equal(kill(p.pid, SIGKILL), 0);
+	assert_int_equal(waitpid(p.pid, &status, 0), p.pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	/* Nor is its status anybody else's. */
+	assert_int_equal(worker_new(p.pid, true), p.pid);
+	assert_int_equal(waitid(P_PID, (id_t)p.pid, &how, WEXITED | WNOWAIT), 0);
+	proxy_stop(&p);
+	assert_int_equal(waitpid(p.pid, &status, WNOHANG), p.pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == STATUS);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_that_runs_is_ended_and_waited_for),
+		cmocka_unit_test(one_that_has_ended_is_waited_for),
+		cmocka_unit_test(one_that_the_program_has_waited_for_is_no_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
