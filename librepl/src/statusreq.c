@@ -198,6 +198,22 @@ run(struct statusd *s, struct statusclient *c, const struct control_request *q)
 				 "docs/PROTOCOL.md lists the methods of this version");
 }
 
+/* Many replicas with long names have more metrics than a line has room for. */
+static struct json_object *
+too_long(const struct control_request *q)
+{
+	struct err e;
+
+	err_clear(&e);
+	(void)err_set(&e, REPL_E_LIMIT,
+		      "the answer to '%.64s' has more than the %d bytes that one may have%s",
+		      q->method, CONTROL_LINE_MAX,
+		      strcmp(q->method, "metrics") == 0
+			      ? ": the key metrics-file has all of them written to a file"
+			      : "");
+	return control_error_new(q->id, 0, &e, NULL);
+}
+
 void
 statusreq_serve(struct statusd *s, struct statusclient *c, const char *line, size_t len)
 {
@@ -216,6 +232,11 @@ statusreq_serve(struct statusd *s, struct statusclient *c, const char *line, siz
 	code = control_request_check(obj, &q, &e);
 	answer = code ? control_error_new(q.id, code, &e, NULL) : q.id ? run(s, c, &q) : NULL;
 	text = answer ? control_line(answer, &len) : NULL;
+	if (!text && answer && !code) {
+		json_object_put(answer);
+		answer = too_long(&q);
+		text = answer ? control_line(answer, &len) : NULL;
+	}
 	if (text)
 		statusclient_send(c, text, len);
 	else if (code || q.id)

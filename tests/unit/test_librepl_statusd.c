@@ -3,7 +3,8 @@
  * A program that closes all descriptors, as a daemon does that begins, closes those of the status
  * thread: that waits as before, and no longer reads or closes what has their numbers next. One that
  * may have few files open, or no more at all, has a status thread that waits, too. What has changed
- * before the end is told before the end.
+ * before the end is told before the end. An answer that no line has room for is told of by an
+ * error.
  */
 #include "unit.h"
 
@@ -18,12 +19,14 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "control.h"
 #include "statusd_impl.h"
 #include "tempdir.h"
 
 #define LOOK_NS  NS_PER_S          /* for so long it is watched */
 #define SPENT_NS (200 * NS_PER_MS) /* of a processor; one that does not wait spends all */
 #define FOLLOW   "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"events\"}\n"
+#define METRICS  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"metrics\"}\n"
 
 static uint64_t
 spent_ns(const struct statusd *s)
@@ -54,7 +57,7 @@ other_end(int fd)
 static char dir[TEMPDIR_MAX], path[TEMPDIR_MAX + 8];
 
 static struct statusd *
-start(struct repl *r, struct repl_config *cfg)
+start_with(struct repl *r, struct repl_config *cfg, unsigned named)
 {
 	struct statusd *s = NULL;
 	struct err e;
@@ -64,9 +67,20 @@ start(struct repl *r, struct repl_config *cfg)
 	cfg->status_socket = path;
 	r->cfg = cfg;
 	err_clear(&e);
-	if (statusd_new(r, &s, &e) || statusd_start(s, &e))
+	if (statusd_new(r, &s, &e))
+		fail_msg("%s", e.text);
+	s->doc.replica_count = named;
+	for (unsigned i = 0; i < named; i++)
+		memset(s->doc.replica[i], 'r', TARGET_TEXT_MAX - 1);
+	if (statusd_start(s, &e))
 		fail_msg("%s", e.text);
 	return s;
+}
+
+static struct statusd *
+start(struct repl *r, struct repl_config *cfg)
+{
+	return start_with(r, cfg, 0);
 }
 
 /* A client that is served; its descriptor. */
@@ -183,6 +197,36 @@ what_comes_before_the_end_is_told(void **state)
 	tempdir_free(dir);
 }
 
+static void
+an_answer_that_is_too_long_is_an_error(void **state)
+{
+	struct repl_config cfg = {0};
+	struct repl r = {0};
+	struct statusd *s = start_with(&r, &cfg, REPL_TARGETS_MAX);
+	struct json_object *o = NULL, *result = NULL;
+	static char answer[4096];
+	int fd = statussock_connect(path, NULL);
+	size_t len = 0;
+	ssize_t n;
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(send(fd, METRICS, strlen(METRICS), 0), strlen(METRICS));
+	do {
+		n = recv(fd, answer + len, sizeof(answer) - len, 0);
+		assert_true(n > 0);
+		len += (size_t)n;
+	} while (answer[len - 1] != '\n' && len < sizeof(answer));
+	assert_int_equal(control_parse(answer, len - 1, &o, &e), 0);
+	assert_int_equal(control_answer_check(o, 1, &result, NULL, 0, &e), REPL_E_LIMIT);
+	assert_non_null(strstr(e.text, "metrics-file"));
+	json_object_put(o);
+	assert_int_equal(close(fd), 0);
+	statusd_stop(s);
+	tempdir_free(dir);
+}
+
 int
 main(void)
 {
@@ -190,6 +234,7 @@ main(void)
 		cmocka_unit_test(what_the_program_closes_is_left_alone),
 		cmocka_unit_test(few_files_are_no_reason_to_spin),
 		cmocka_unit_test(what_comes_before_the_end_is_told),
+		cmocka_unit_test(an_answer_that_is_too_long_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
