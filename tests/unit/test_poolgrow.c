@@ -18,6 +18,17 @@
 
 #define SIZE  (16U * 4096)
 #define LARGE (SIZE + 5U * 4096)
+#define REST  (4U << 20)
+
+static unsigned ends; /* of data that were looked for */
+
+/* Instead of libc's. */
+off_t
+lseek(int fd, off_t off, int whence)
+{
+	ends += whence == SEEK_HOLE;
+	return syscall(SYS_lseek, fd, off, whence);
+}
 
 /* A device that fails, instead of libc's. */
 static int sync_errno;
@@ -546,6 +557,26 @@ directories_that_grow_while_they_are_listed_lack_nothing(void **state)
 	assert_int_equal(pool_close(pool, true, &err), 0);
 }
 
+/* For the end of a run of data the kernel may go through all of it. */
+static void
+zeros_behind_a_pool_are_walked_once(void **state)
+{
+	static const uint8_t zeros[REST];
+	int fd = memfd_create("rest", MFD_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 3 * REST), 0);
+	assert_int_equal(pwrite(fd, zeros, REST, 0), REST);
+	assert_int_equal(pwrite(fd, zeros, REST - 1, 2 * REST), REST - 1);
+	ends = 0;
+	assert_true(pool_rest_is_zero(fd, 1, 3 * REST));
+	assert_true(ends <= 2);
+	assert_int_equal(pwrite(fd, "x", 1, 3 * REST - 1), 1);
+	assert_false(pool_rest_is_zero(fd, 1, 3 * REST));
+	assert_true(pool_rest_is_zero(fd, 1, 3 * REST - 1));
+	(void)close(fd);
+}
+
 int
 main(void)
 {
@@ -567,6 +598,9 @@ main(void)
 		TEST(pages_of_a_killed_writer_are_read_again),
 		TEST(reader_beside_a_growing_writer_finds_no_damage),
 		TEST(directories_that_grow_while_they_are_listed_lack_nothing),
+}
+
+		TEST(zeros_behind_a_pool_are_walked_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
