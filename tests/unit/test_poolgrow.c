@@ -598,8 +598,6 @@ main(void)
 		TEST(pages_of_a_killed_writer_are_read_again),
 		TEST(reader_beside_a_growing_writer_finds_no_damage),
 		TEST(directories_that_grow_while_they_are_listed_lack_nothing),
-}
-
 		TEST(zeros_behind_a_pool_are_walked_once),
 	};
 
