@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot.h"
 #include "clock.h"
 #include "commands.h"
 #include "control.h"
@@ -99,6 +100,28 @@ promote_tell(struct ctl *c)
 	json_object_put(info);
 }
 
+/* The demotion has made it no newer than those: who chooses among them is to hear of it. */
+static void
+demote_tell(struct ctl *c, struct json_object *info)
+{
+	enum boot_power power = boot_power_by_name(out_member(info, "power"));
+	char *word;
+
+	/* Earlier versions of targets do not tell. */
+	if (power == BOOT_KEPT || !json_object_object_get_ex(info, "power", NULL))
+		return;
+	word = out_quote(c->target_text);
+	(void)fprintf(stderr,
+		      "replctl: the program of %s ended without closing it, and its machine %s: it "
+		      "may lack what its replicas have. Before a program goes on from it: replctl "
+		      "newest %s, and behind it those replicas\n",
+		      c->target_text,
+		      power == BOOT_CUT ? "was started anew since"
+					: "may have lost its power since",
+		      word ? word : "TARGET/POOL");
+	free(word);
+}
+
 static int
 primary_run(struct ctl *c, const char *target, const char *method, const char *done)
 {
@@ -114,6 +137,8 @@ primary_run(struct ctl *c, const char *target, const char *method, const char *d
 		rc = primary_call(c, method, &info);
 	if (rc)
 		return rc;
+	if (!promotes(method))
+		demote_tell(c, info);
 	if (!c->options.json)
 		(void)printf("%s %s, generation %s\n", c->target_text, done,
 			     out_member(info, "generation"));

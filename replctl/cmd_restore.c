@@ -59,6 +59,7 @@ restore_open(struct restore *r)
 	if (rc)
 		return rc;
 	r->meta = remote_info(c->remote)->meta;
+	r->power = remote_info(c->remote)->power;
 	rc = resolved_check(c, r->resolved, &r->meta, r->old.present ? &r->old.meta : NULL,
 			    &r->temp.old);
 	if (!rc)
@@ -136,7 +137,10 @@ restore_describe(struct restore *r, struct sidecar *file)
 	file->pool_uuid = r->meta.pool_uuid;
 	file->pool_size = r->meta.pool_size;
 	file->created_s = (uint64_t)time(NULL);
-	lineage_restore(file, &r->meta, r->shutdown_reset, &fresh);
+	lineage_restore(file, &r->meta, r->shutdown_reset && r->power == BOOT_KEPT, &fresh);
+	/* Its replicas may have more of that generation. */
+	if (r->power != BOOT_KEPT)
+		lineage_lost(file, &fresh);
 	return restore_stays_primary(r, file);
 }
 
@@ -372,7 +376,7 @@ restore_leaves(const struct restore *r)
 {
 	return r->shutdown_reset &&
 	       (r->meta.state == SIDECAR_INCONSISTENT || r->meta.state == SIDECAR_OUTDATED ||
-		lineage_is_untold(&r->meta));
+		r->power != BOOT_KEPT || lineage_is_untold(&r->meta));
 }
 
 static void

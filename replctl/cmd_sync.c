@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "boot.h"
 #include "commands.h"
 #include "control.h"
 #include "holes.h"
@@ -49,7 +50,7 @@ struct sync {
 	bool anew;                 /* ... which they take the place of, by force */
 	bool adopted;              /* equal contents: the replica's generation was taken over */
 	bool unrecorded;           /* the local record could not be written */
-	enum local_power power;    /* since its program opened it, which has not closed it */
+	enum boot_power power;     /* since its program opened it, which has not closed it */
 	bool part_left;            /* recorded: the file has left the generation of its part */
 	struct progress waiting;   /* until the lanes are open */
 	struct transfer_progress sum;
@@ -137,8 +138,8 @@ sync_open_file(struct sync *s)
 	if (!rc && local_in_doubt(&s->local) && !s->c->options.dry_run)
 		rc = poolfile_agree(&s->pool, e);
 	/* No program has had one whose position tells what it has. */
-	if (!rc && !s->local.meta.position)
-		s->power = local_power(&s->local);
+	if (!rc && s->local.present && !s->local.meta.position)
+		s->power = boot_power(&s->local.meta);
 	/* The file's times do not tell of stores to a mapping on tmpfs. What is there is compared.
 	 */
 	if (!rc && !s->c->options.dry_run)
@@ -337,7 +338,7 @@ sync_is_whole(const struct sync *s)
 {
 	const struct sidecar *local = sync_local(s);
 
-	return !local || (s->power == LOCAL_POWER_KEPT && local->state == SIDECAR_UP_TO_DATE);
+	return !local || (s->power == BOOT_KEPT && local->state == SIDECAR_UP_TO_DATE);
 }
 
 static int
@@ -425,7 +426,7 @@ sync_judge(const struct sync *s, const char **why)
 	const struct sidecar *meta = &remote_info(s->c->remote)->meta;
 	enum relation_verdict verdict = relation_judge(sync_local(s), meta, why);
 
-	if (s->power != LOCAL_POWER_CUT || sync_is_part(s) || meta->primary ||
+	if (s->power != BOOT_CUT || sync_is_part(s) || meta->primary ||
 	    !sync_is_of(s, &meta->generation))
 		return verdict;
 	*why = power_cut;
@@ -436,15 +437,15 @@ sync_judge(const struct sync *s, const char **why)
 static void
 sync_warn(const struct sync *s)
 {
-	if (s->power == LOCAL_POWER_KEPT)
+	if (s->power == BOOT_KEPT)
 		return;
 	(void)fprintf(stderr,
 		      "replctl: the program of %s ended without closing it, and %s: it may lack "
 		      "what other replicas have. Before its program is started: replctl newest %s, "
 		      "and behind it the other replicas\n",
 		      s->quoted_file,
-		      s->power == LOCAL_POWER_CUT ? "this machine was started anew since"
-						  : "this machine may have lost its power since",
+		      s->power == BOOT_CUT ? "this machine was started anew since"
+					   : "this machine may have lost its power since",
 		      s->quoted_target);
 }
 
@@ -550,13 +551,13 @@ sync_advance(struct sync *s, bool changed, const struct gen_id *fresh, const str
 	struct sidecar *meta = &s->local.meta;
 	const struct generation before = meta->generation;
 
-	if (s->power == LOCAL_POWER_KEPT || gen_id_is_nil(&before.current))
+	if (s->power == BOOT_KEPT || gen_id_is_nil(&before.current))
 		lineage_sync(meta, changed || s->resolved, fresh, id);
 	else if (s->resolved)
-		lineage_sync_lost(meta, fresh);
+		lineage_lost(meta, fresh);
 	/* Of a generation that begins with what the file has nothing is lost. */
 	if (!sync_is_of(s, &before))
-		local_boot(&meta->boot);
+		boot_now(&meta->boot);
 }
 
 /* Record what both sides are about to be: the local side first. */

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "boot.h"
 #include "commands.h"
 #include "local.h"
 #include "restoring.h"
@@ -22,6 +23,7 @@ struct restore {
 	struct local old;      /* held so that nobody replicates the file that is replaced */
 	struct sidecar before; /* its record, where that stays: of a primary */
 	struct sidecar meta;
+	enum boot_power power; /* of a primary: it may lack what its replicas have */
 	struct transfer_progress sum;
 	uint64_t begin_ns;         /* of the copy: the lanes are open */
 	uint64_t ns;               /* until it is durable */

@@ -136,6 +136,32 @@ restore_lacks(const struct sidecar *meta)
 	}
 }
 
+/* Of a primary. */
+static int
+restore_check_power(struct restore *r)
+{
+	struct ctl *c = r->c;
+	bool cut = r->power == BOOT_CUT;
+	const char *since = cut ? "was started anew since" : "may have lost its power since";
+
+	if (r->power == BOOT_KEPT)
+		return 0;
+	if (!cut || c->options.force) {
+		(void)fprintf(
+			stderr,
+			"replctl: the program of %s ended without closing it, and its machine "
+			"%s: it may lack what its replicas have; restored all the same\n",
+			c->target_text, since);
+		return 0;
+	}
+	ctl_next_newest(c, r->quoted_target, "replctl restore --force %s %s (take it as it is)",
+			r->quoted_target, r->quoted_file);
+	return err_set(&c->err, REPL_E_REFUSED,
+		       "the program of %s ended without closing it, and its machine %s: it may "
+		       "lack what its replicas have",
+		       c->target_text, since);
+}
+
 int
 restore_check_state(struct restore *r)
 {
@@ -148,7 +174,7 @@ restore_check_state(struct restore *r)
 		show_unknown(stderr, c->target_text, id, r->meta.position);
 	}
 	if (!lacks)
-		return 0;
+		return restore_check_power(r);
 	if (c->options.force) {
 		(void)fprintf(stderr, "replctl: %s is %s: %s, restored all the same\n",
 			      c->target_text, name, lacks);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot.h"
 #include "control.h"
 #include "hex.h"
 #include "text.h"
@@ -115,6 +116,8 @@ describe_pool(const struct pool_info *info, const struct profile *profile)
 	add_id(o, "generation", &m->generation.current);
 	add_history(o, &m->generation);
 	describe_add_bool(o, "writer_open", m->writer_open);
+	if (m->primary || info->power != BOOT_KEPT)
+		describe_add_text(o, "power", boot_power_name(info->power));
 	describe_add_text(o, "writer", m->writer);
 	describe_add_u64(o, "created", m->created_s);
 	describe_add_u64(o, "updated", m->updated_s);

@@ -376,6 +376,14 @@ pool_writer_lost(struct sidecar *meta)
 	meta->writer_open = false;
 }
 
+void
+pool_info_left(struct pool_info *info)
+{
+	if (info->meta.primary)
+		info->power = boot_power(&info->meta);
+	pool_writer_lost(&info->meta);
+}
+
 int
 pool_meta_read(const struct pool_files *f, struct sidecar *meta, bool *repair, struct err *e)
 {
@@ -443,7 +451,7 @@ read_meta(const struct pool_files *f, struct pool_info *info, struct err *e)
 	if (!rc && is_left)
 		pool_rounds_look(f, &info->meta);
 	if (!rc && (is_left || is_gone) && meta->writer_open)
-		pool_writer_lost(&info->meta);
+		pool_info_left(info);
 	return rc;
 }
 

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "boot.h"
 #include "err.h"
 #include "pmdk.h"
 #include "pmem.h"
@@ -47,6 +48,7 @@ struct pool_info {
 	char damage[512];       /* list only: why meta is not valid, else "" */
 	int damage_code;        /* enum repl_status of it */
 	bool lacks;             /* pool_promote() only: refused for that; force is the way */
+	enum boot_power power;  /* of a primary, or one that was demoted now: its program's end */
 	unsigned parts;         /* of a pool set; 0: the pool is one file */
 	unsigned replicas;      /* local ones of a pool set, beside itself */
 	unsigned header;        /* bytes of a set in front of the pool's first: 0 or 4096 */
@@ -320,7 +322,10 @@ bool pool_sync_failed(const struct pool *p);
 int pool_promote(struct pool_store *s, const char *name, const char *by, bool force,
 		 struct pool_info *info, struct err *e);
 
-/* A primary becomes a replica again, as it is. REPL_E_BUSY while its program has it. */
+/*
+ * A primary becomes a replica again, as it is. REPL_E_BUSY while its program has it. Where it may
+ * lack what that had acknowledged (info->power) it is called no newer than who has it.
+ */
 int pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_info *info,
 		struct err *e);
 

@@ -443,6 +443,9 @@ writer_doubt(struct pool *p)
 {
 	struct sidecar next = p->info.meta;
 
+	/* What its program had acknowledged before it closed it may be among that. */
+	if (!next.writer_open)
+		memset(&next.boot, 0, sizeof(next.boot));
 	next.writer_open = true;
 	(void)sidecar_write(p->files.sidecar_fd, &next, NULL);
 }
@@ -527,8 +530,10 @@ writer_succeed(struct pool *p, const struct pool_claim *claim, struct err *e)
 		return err_prefix(e, "pool '%s'", p->info.name);
 	filesystem_name(p->files.fd, p->info.filesystem, sizeof(p->info.filesystem));
 	if (meta->writer_open)
-		pool_writer_lost(meta);
+		pool_info_left(&p->info);
 	meta->writer_open = true;
+	/* It was a program's, that had the pool as its file. */
+	memset(&meta->boot, 0, sizeof(meta->boot));
 	meta->opening = false;
 	meta->settled = pooldevice_is_open(&p->files.st);
 	pool_backing_note(&p->files, meta);
@@ -573,7 +578,7 @@ reader_enter(struct pool *p, struct err *e)
 	if (!rc && p->info.meta.position_len)
 		pool_rounds_look(&p->files, &p->info.meta);
 	if (!rc && p->info.meta.writer_open)
-		pool_writer_lost(&p->info.meta);
+		pool_info_left(&p->info);
 	return rc;
 }
 

@@ -363,6 +363,19 @@ has_its_space(const struct pool *p)
 	       space_complete(p->files.fd, p->info.meta.pool_size, NULL) == 0;
 }
 
+static void
+demote_log(const struct pool_info *info)
+{
+	log_warning("pool '%s' is a replica again: %s", info->name, info->meta.writer);
+	if (info->power != BOOT_KEPT)
+		log_warning("pool '%s': its program ended without closing it, and this machine %s: "
+			    "it may lack what other replicas have, and is called no newer than "
+			    "those",
+			    info->name,
+			    info->power == BOOT_CUT ? "was started anew since"
+						    : "may have lost its power since");
+}
+
 int
 pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_info *info,
 	    struct err *e)
@@ -381,14 +394,18 @@ pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_
 	next = p->info.meta;
 	rc = id_new(&id, e);
 	if (!rc) {
-		lineage_demote(&next, &id);
+		lineage_demote(&next, p->info.power != BOOT_KEPT, &id);
 		next.sparse = next.sparse || !has_its_space(p);
 		meta_sign(&next, "demoted", by);
 		rc = meta_record(p, &next, e);
 	}
 	*info = p->info;
 	if (!rc)
-		log_warning("pool '%s' is a replica again: %s", name, info->meta.writer);
-	(void)pool_close(p, true, NULL);
+		demote_log(info);
+	/* Closed, the next try would find one that lacks nothing. */
+	if (rc && p->info.power != BOOT_KEPT)
+		pool_free(p);
+	else
+		(void)pool_close(p, true, NULL);
 	return rc;
 }

@@ -192,6 +192,9 @@ int pool_read_info(const struct pool_files *f, struct pool_info *info, struct er
 /* The writer went away without a word. */
 void pool_writer_lost(struct sidecar *meta);
 
+/* The same of what a reader is told; it is told, too, what the machine of a primary had. */
+void pool_info_left(struct pool_info *info);
+
 /* Whether what the file has from off to size reads as zeros. */
 bool pool_rest_is_zero(int fd, uint64_t off, uint64_t size);
 

@@ -141,7 +141,7 @@ lineage_sync(struct sidecar *file, bool changed, const struct gen_id *fresh,
 }
 
 void
-lineage_sync_lost(struct sidecar *file, const struct gen_id *fresh)
+lineage_lost(struct sidecar *file, const struct gen_id *fresh)
 {
 	gen_replace(&file->generation, fresh);
 }
@@ -194,7 +194,7 @@ lineage_promote(struct sidecar *s, const struct gen_id *id)
 }
 
 void
-lineage_demote(struct sidecar *s, const struct gen_id *id)
+lineage_demote(struct sidecar *s, bool lost, const struct gen_id *id)
 {
 	/* Without the position nothing would tell that of this one it has but a part. */
 	if (s->position)
@@ -206,9 +206,13 @@ lineage_demote(struct sidecar *s, const struct gen_id *id)
 	s->position = 0;
 	s->waited = false;
 	s->settled = false;
+	memset(&s->boot, 0, sizeof(s->boot));
 	/*
 	 * A program that knows nothing of generations may have written to it since it was last
 	 * copied: that copy would be called the same, and its next resync would undo the writes.
 	 */
-	gen_advance(&s->generation, id);
+	if (lost)
+		lineage_lost(s, id);
+	else
+		gen_advance(&s->generation, id);
 }

@@ -74,11 +74,11 @@ void lineage_sync(struct sidecar *file, bool changed, const struct gen_id *fresh
 		  const struct gen_id *id);
 
 /*
- * The same, by which what the replica has is discarded, of a file that may lack some of what was
- * acknowledged in its generation: that becomes no ancestor. (Who discards nothing leaves it to both
- * of them, as one of which nobody says that they have all.)
+ * file may lack some of what was acknowledged in its generation: where it gets a new one, as by a
+ * sync that discards what a replica has, that becomes no ancestor. (A sync that discards nothing
+ * leaves it to both of them, as one of which nobody says that they have all.)
  */
-void lineage_sync_lost(struct sidecar *file, const struct gen_id *fresh);
+void lineage_lost(struct sidecar *file, const struct gen_id *fresh);
 
 /* A replica becomes a primary, of generation id. */
 void lineage_promote(struct sidecar *s, const struct gen_id *id);
@@ -86,7 +86,10 @@ void lineage_promote(struct sidecar *s, const struct gen_id *id);
 /* The same as it is recorded before bytes of the pool are changed for it. */
 void lineage_promote_begin(struct sidecar *s, const struct gen_id *id);
 
-/* A primary becomes a replica again, of generation id. */
-void lineage_demote(struct sidecar *s, const struct gen_id *id);
+/*
+ * A primary becomes a replica again, of generation id. lost: it may lack some of what its program
+ * had acknowledged, and is no newer than who has that.
+ */
+void lineage_demote(struct sidecar *s, bool lost, const struct gen_id *id);
 
 #endif

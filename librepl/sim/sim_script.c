@@ -244,7 +244,7 @@ script_demote(struct sim *s, unsigned n)
 	if (!nobody_writes(s, n) || !meta.primary)
 		return;
 	sim_new_id(s, &id);
-	lineage_demote(&meta, &id);
+	lineage_demote(&meta, false, &id);
 	s->told = true;
 	if (media_sidecar(s, n, &meta))
 		s->node[n].is_primary = false;

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "boot.h"
 #include "fileclaim.h"
 #include "holes.h"
 #include "filewrite.h"
@@ -282,33 +283,6 @@ local_in_doubt(const struct local *l)
 }
 
 void
-local_boot(struct gen_id *id)
-{
-	char text[GEN_TEXT_SIZE] = "";
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-
-	if (fd >= 0) {
-		(void)!read(fd, text, sizeof(text) - 1);
-		(void)close(fd);
-	}
-	if (!gen_id_parse(text, id))
-		memset(id, 0, sizeof(*id));
-}
-
-enum local_power
-local_power(const struct local *l)
-{
-	struct gen_id now;
-
-	if (!l->present || !l->meta.writer_open)
-		return LOCAL_POWER_KEPT;
-	local_boot(&now);
-	if (gen_id_is_nil(&now) || gen_id_is_nil(&l->meta.boot))
-		return LOCAL_POWER_UNTOLD;
-	return gen_id_equal(&now, &l->meta.boot) ? LOCAL_POWER_KEPT : LOCAL_POWER_CUT;
-}
-
-void
 local_doubt(struct local *l)
 {
 	uint64_t size;
@@ -316,7 +290,7 @@ local_doubt(struct local *l)
 	if (!l->present || local_check_whole(l, NULL))
 		return;
 	if (!l->meta.writer_open)
-		local_boot(&l->meta.boot);
+		boot_now(&l->meta.boot);
 	l->meta.writer_open = true;
 	/* Nobody has recorded that the pool has grown. */
 	size = l->meta.pool_size;

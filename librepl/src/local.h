@@ -83,21 +83,6 @@ int local_agree(int fd, const void *mem, uint64_t size, enum pagecache_right rig
  */
 bool local_in_doubt(const struct local *l);
 
-/* The run of this machine, by the kernel; nil if it does not tell. */
-void local_boot(struct gen_id *id);
-
-/*
- * Whether a file that its program has not closed may lack what replicas have acknowledged in its
- * generation: while the machine runs the kernel has all that the program has stored.
- */
-enum local_power {
-	LOCAL_POWER_KEPT,
-	LOCAL_POWER_UNTOLD, /* who opened it recorded no run, or this one tells none */
-	LOCAL_POWER_CUT,    /* this run of the machine is another one */
-};
-
-enum local_power local_power(const struct local *l);
-
 /*
  * A sync of the pool file has failed, before anybody has it open: the next one tells nothing of
  * that, so the record does, if there is one.

@@ -10,6 +10,7 @@
 
 #include <json-c/json.h>
 
+#include "boot.h"
 #include "config.h"
 #include "generation.h"
 #include "lane.h"
@@ -33,7 +34,8 @@ struct remote_request {
 struct replica_info {
 	char name[TARGET_POOL_MAX + 1];
 	struct sidecar meta;
-	int durability; /* enum profile_class */
+	enum boot_power power; /* of a primary's machine, since its program opened it */
+	int durability;        /* enum profile_class */
 	char filesystem[32];
 	bool sidecar_damaged;
 	bool journal_left; /* when it was opened: one that is not committed */

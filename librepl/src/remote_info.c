@@ -70,7 +70,8 @@ set_parse(struct json_object *o, struct replica_info *info, struct err *e)
 int
 replica_info_parse(struct json_object *o, struct replica_info *info, struct err *e)
 {
-	const char *name, *uuid, *state, *generation, *cls, *fs, *writer, *sidecar, *journal;
+	const char *name, *uuid, *state, *generation, *cls, *fs, *writer, *sidecar, *journal,
+		*power;
 	int rc;
 
 	memset(info, 0, sizeof(*info));
@@ -127,6 +128,11 @@ replica_info_parse(struct json_object *o, struct replica_info *info, struct err 
 	}
 	info->sidecar_damaged = strcmp(sidecar, "ok") != 0;
 	info->meta.state = (enum sidecar_state)state_by_name(state);
+	/* Of one that its program did not close earlier versions of targets do not tell. */
+	if (info->meta.primary && info->meta.state == SIDECAR_UNKNOWN)
+		info->power = BOOT_UNTOLD;
+	if (control_has(o, "power") && !control_get_text(o, "power", 32, &power, NULL))
+		info->power = boot_power_by_name(power);
 	if (info->durability < 0 || (int)info->meta.state < 0 ||
 	    !gen_id_parse(uuid, &info->meta.pool_uuid) ||
 	    !gen_id_parse(generation, &info->meta.generation.current))

@@ -817,7 +817,7 @@ repl_record(struct repl *r, struct err *e)
 	if (!rc)
 		rc = repl_track_absent(r, e);
 	r->local.meta.writer_open = true;
-	local_boot(&r->local.meta.boot);
+	boot_now(&r->local.meta.boot);
 	r->local.meta.state = SIDECAR_UP_TO_DATE;
 	dirty_begin(r->dirty);
 	if (!rc)

@@ -16,6 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "boot.h"
 #include "local.h"
 #include "pagecache.h"
 #include "tempdir.h"
@@ -93,25 +94,25 @@ record_tells_whether_the_power_was_kept(void **state)
 	(void)state;
 	assert_int_equal(tempdir_new(dir, 0), 0);
 	(void)snprintf(file, sizeof(file), "%s/pool", dir);
-	local_boot(&now);
+	boot_now(&now);
 	assert_false(gen_id_is_nil(&now));
 	begin(&l, file);
-	assert_int_equal(local_power(&l), LOCAL_POWER_KEPT);
+	assert_int_equal(boot_power(&l.meta), BOOT_KEPT);
 	assert_int_equal(local_store(&l, NULL), 0);
 	local_doubt(&l);
 	assert_true(l.meta.writer_open && gen_id_equal(&l.meta.boot, &now));
-	assert_int_equal(local_power(&l), LOCAL_POWER_KEPT);
+	assert_int_equal(boot_power(&l.meta), BOOT_KEPT);
 	/* Who doubts of one that was not closed before does not know since when. */
 	l.meta.boot.b[0] ^= 1;
 	local_doubt(&l);
 	local_fini(&l);
 	local_init(&l);
 	assert_int_equal(local_open(&l, file, 4096, NULL), 0);
-	assert_int_equal(local_power(&l), LOCAL_POWER_CUT);
+	assert_int_equal(boot_power(&l.meta), BOOT_CUT);
 	memset(&l.meta.boot, 0, sizeof(l.meta.boot));
-	assert_int_equal(local_power(&l), LOCAL_POWER_UNTOLD);
+	assert_int_equal(boot_power(&l.meta), BOOT_UNTOLD);
 	l.meta.writer_open = false;
-	assert_int_equal(local_power(&l), LOCAL_POWER_KEPT);
+	assert_int_equal(boot_power(&l.meta), BOOT_KEPT);
 	local_fini(&l);
 	tempdir_free(dir);
 }

@@ -166,7 +166,7 @@ promoted_laggard_tells_its_part(void **state)
 	file = s;
 	lineage_forget_part(&file, &fresh);
 	assert_true(names(&file, 8) && !names(&file, 3) && !file.position);
-	lineage_demote(&s, &newer);
+	lineage_demote(&s, false, &newer);
 	assert_true(names(&s, 7) && names(&s, 8) && !names(&s, 3));
 	assert_true(!s.primary && !s.position);
 }
@@ -203,7 +203,7 @@ promoted_whole_names_all(void **state)
 	(void)state;
 	lineage_promote(&s, &new);
 	assert_true(names(&s, 8) && names(&s, 3) && !s.position);
-	lineage_demote(&s, &newer);
+	lineage_demote(&s, false, &newer);
 	assert_true(names(&s, 7) && names(&s, 8) && names(&s, 3));
 	/* By force. */
 	s = replica(SIDECAR_OUTDATED, 0);
@@ -212,7 +212,7 @@ promoted_whole_names_all(void **state)
 	assert_int_equal(s.state, SIDECAR_UP_TO_DATE);
 	/* Its program was killed: what it holds is the pool all the same. */
 	s.state = SIDECAR_UNKNOWN;
-	lineage_demote(&s, &newer);
+	lineage_demote(&s, false, &newer);
 	assert_true(names(&s, 7) && names(&s, 8));
 	file = restored(s, false);
 	assert_true(names(&file, 7) && !names(&file, 9));
@@ -247,8 +247,25 @@ sync_of_a_lost_file_descends_from_no_part(void **state)
 	struct sidecar file = replica(SIDECAR_UP_TO_DATE, 0);
 
 	(void)state;
-	lineage_sync_lost(&file, &fresh);
+	lineage_lost(&file, &fresh);
 	assert_true(names(&file, 9) && names(&file, 2) && !names(&file, 3));
+}
+
+/* Its program has replicated it from where it lies, and its machine has lost its power. */
+static void
+primary_that_lost_something_descends_from_no_part(void **state)
+{
+	const struct gen_id new = id(8), newer = id(7), used = id(6);
+	struct sidecar s = replica(SIDECAR_UP_TO_DATE, 0);
+
+	(void)state;
+	lineage_promote(&s, &new);
+	gen_advance(&s.generation, &used);
+	s.writer_open = true;
+	s.boot = id(5);
+	lineage_demote(&s, true, &newer);
+	assert_true(names(&s, 7) && names(&s, 8) && names(&s, 3) && !names(&s, 6));
+	assert_true(!s.primary && !s.writer_open && gen_id_is_nil(&s.boot));
 }
 
 /* It has the bytes of one that lags, too, and was promoted: no part of its bears a whole's name. */
@@ -360,6 +377,7 @@ main(void)
 		cmocka_unit_test(promoted_whole_names_all),
 		cmocka_unit_test(sync_makes_a_part_whole_under_a_name_of_its_own),
 		cmocka_unit_test(sync_of_a_lost_file_descends_from_no_part),
+		cmocka_unit_test(primary_that_lost_something_descends_from_no_part),
 		cmocka_unit_test(promoted_laggard_that_equals_another),
 		cmocka_unit_test(equal_file_names_no_part),
 		cmocka_unit_test(of_several_equal_ones_the_chain_that_tells_most_is_taken),

@@ -910,6 +910,41 @@ put_left(const char *writer, bool primary)
 	(void)close(fd);
 }
 
+/* What its program had acknowledged another pool has, of that one's generation. */
+static void
+demoted_after_a_power_cut_it_is_not_ahead(void **state)
+{
+	static const enum boot_power powers[] = {BOOT_KEPT, BOOT_UNTOLD, BOOT_CUT};
+	struct generation g = chain(2, 1, 0);
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(powers) / sizeof(powers[0]); i++) {
+		struct sidecar meta;
+		int fd;
+
+		put(SIDECAR_UP_TO_DATE, &g);
+		put_left("", true);
+		meta = on_record();
+		if (powers[i] != BOOT_UNTOLD)
+			boot_now(&meta.boot);
+		if (powers[i] == BOOT_CUT)
+			meta.boot.b[0] ^= 1;
+		fd = file_open("p.repl");
+		assert_int_equal(sidecar_write(fd, &meta, &err), 0);
+		(void)close(fd);
+		assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
+		assert_int_equal(info.power, powers[i]);
+		assert_int_equal(gen_compare(&info.meta.generation, &g),
+				 powers[i] == BOOT_KEPT ? GEN_AHEAD : GEN_DIVERGED);
+		meta = on_record();
+		assert_false(meta.primary || meta.writer_open);
+		assert_true(gen_id_is_nil(&meta.boot));
+		/* Of one that is a replica nothing is told. */
+		assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
+		assert_int_equal(info.power, BOOT_KEPT);
+	}
+}
+
 /* The next opening is told of what was lost in memory, which is clean then. */
 static void
 what_only_memory_has_of_a_programs_pool_is_not_dropped(void **state)
@@ -939,6 +974,7 @@ what_only_memory_has_of_a_programs_pool_is_not_dropped(void **state)
 	err_clear(&err);
 	assert_true(on_record().primary && on_record().writer_open);
 	assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
+	assert_int_equal(info.power, BOOT_UNTOLD);
 	assert_int_equal(forgotten, 0);
 	/* Nor by who reads, and brings in what was left. */
 	for (unsigned primary = 0; primary < 2; primary++) {
@@ -998,6 +1034,8 @@ main(void)
 						world_free),
 		cmocka_unit_test_setup_teardown(nobody_else_is_ended, setup, world_free),
 		cmocka_unit_test_setup_teardown(a_reader_is_not_ended, setup, world_free),
+		cmocka_unit_test_setup_teardown(demoted_after_a_power_cut_it_is_not_ahead, setup,
+						world_free),
 		cmocka_unit_test_setup_teardown(
 			what_only_memory_has_of_a_programs_pool_is_not_dropped, setup, world_free),
 	};

@@ -285,8 +285,8 @@ static void
 longest_list_of_good_pools_is_taken(void **state)
 {
 	static const char *const uuids[] = {"uuid", "generation", NULL};
-	static const char *const words[] = {"filesystem", "state",   "class",
-					    "sidecar",    "journal", NULL};
+	static const char *const words[] = {"filesystem", "state", "class", "sidecar",
+					    "journal",    "power", NULL};
 	static const char *const numbers[] = {"size",   "created",  "updated",     "header",
 					      "sparse", "position", "writer_open", "ring",
 					      "waited", "primary",  NULL};
