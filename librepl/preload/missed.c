@@ -7,6 +7,7 @@
  * may flush.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,15 +16,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "filelock.h"
 #include "pools.h"
 #include "pools_impl.h"
 #include "proc.h"
 #include "real.h"
+#include "sidecar.h"
 #include "target.h"
 #include "text.h"
 
@@ -79,6 +83,47 @@ is_since(const struct timespec *t, const struct timespec *since)
 	       (t->tv_sec == since->tv_sec && t->tv_nsec >= since->tv_nsec);
 }
 
+/* Not only zeros, of whoever has given it its space; where it can't be read, it has that. */
+static bool
+has_bytes(const struct pool *p, const struct stat *st)
+{
+	int fd = open(p->path, O_PATH | O_CLOEXEC), data = -1;
+	bool has = st->st_blocks > 0;
+
+	if (fd >= 0 && has && !filelock_seen(fd))
+		data = view_again(fd);
+	if (data >= 0)
+		has = pool_any_written(data, (size_t)st->st_size);
+	filelock_close(data);
+	if (fd >= 0)
+		(void)close(fd);
+	return has;
+}
+
+/*
+ * By a program that has it open, or had since this one began: what that made durable the replicas
+ * have, and to this one it may have been but something to hold, as for a lock.
+ */
+static bool
+is_replicated(const struct pool *p)
+{
+	char name[PATH_MAX], record[PATH_MAX + sizeof(SIDECAR_SUFFIX)];
+	struct stat st;
+	bool is;
+	int fd;
+
+	if (!realpath(p->path, name))
+		return false;
+	(void)snprintf(record, sizeof(record), "%s" SIDECAR_SUFFIX, name);
+	fd = open(record, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	is = fstat(fd, &st) == 0 && is_since(&st.st_mtim, &begun);
+	is = is || (flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK);
+	(void)close(fd);
+	return is;
+}
+
 /*
  * By a descriptor of its own. One that was only made has nothing in it; of one that is mapped for
  * reading nobody knows what it had before.
@@ -90,7 +135,7 @@ is_written(const struct pool *p, const struct stat *st)
 		return false;
 	if (st->st_dev == p->dev && st->st_ino == p->ino)
 		return !is_since(&p->mapped_mtim, &st->st_mtim);
-	return st->st_blocks > 0;
+	return has_bytes(p, st);
 }
 
 /*
@@ -103,7 +148,8 @@ is_changed(const struct pool *p)
 
 	if (stat(p->path, &st) || !is_since(&st.st_mtim, &begun))
 		return false;
-	return (p->stored && st.st_dev == p->dev && st.st_ino == p->ino) || is_written(p, &st);
+	return (p->stored && st.st_dev == p->dev && st.st_ino == p->ino) ||
+	       (is_written(p, &st) && !is_replicated(p));
 }
 
 /* A line has no room for longer ones. */

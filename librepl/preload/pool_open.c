@@ -629,8 +629,8 @@ is_zero(const uint8_t *at, size_t len)
 	return len == 0 || (at[0] == 0 && memcmp(at, at + 1, len - 1) == 0);
 }
 
-static bool
-any_written(int fd, size_t size)
+bool
+pool_any_written(int fd, size_t size)
 {
 	uint8_t buf[PAGE];
 	ssize_t n = PAGE;
@@ -654,7 +654,7 @@ file_is_whole(struct pool *p)
 
 	if (fd >= 0) {
 		data = filelock_seen(fd) ? -1 : view_again(fd);
-		is = data >= 0 && any_written(data, p->file_size);
+		is = data >= 0 && pool_any_written(data, p->file_size);
 		filelock_close(data);
 	}
 	if (fd >= 0)

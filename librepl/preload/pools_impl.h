@@ -370,6 +370,9 @@ bool view_is_stored(const struct pool *p, uint64_t off, size_t len);
 /* Another description of it, which can be read. */
 int view_again(int fd);
 
+/* Whether there is a byte in the file that is no zero. */
+bool pool_any_written(int fd, size_t size);
+
 /* Where there are data from off on, and where they end; off itself where nobody knows. */
 size_t view_data(int fd, size_t off, size_t to);
 size_t view_data_end(int fd, size_t off, size_t to);
