@@ -409,8 +409,8 @@ sync_compare(struct sync *s)
 }
 
 static const char power_cut[] = "this machine was started anew since the file's program ended "
-				"without closing it, so that the file may lack what the replica "
-				"has";
+				"without closing it, or a sync of the file has failed, so that "
+				"the file may lack what the replica has";
 
 static bool
 sync_is_of(const struct sync *s, const struct generation *g)
@@ -444,7 +444,8 @@ sync_warn(const struct sync *s)
 		      "what other replicas have. Before its program is started: replctl newest %s, "
 		      "and behind it the other replicas\n",
 		      s->quoted_file,
-		      s->power == BOOT_CUT ? "this machine was started anew since"
+		      s->power == BOOT_CUT ? "this machine was started anew since, or a sync "
+					     "of it has failed"
 					   : "this machine may have lost its power since",
 		      s->quoted_target);
 }

@@ -25,6 +25,12 @@ boot_now(struct gen_id *id)
 		memset(id, 0, sizeof(*id));
 }
 
+void
+boot_none(struct gen_id *id)
+{
+	memset(id, 0xff, sizeof(*id));
+}
+
 enum boot_power
 boot_power(const struct sidecar *s)
 {

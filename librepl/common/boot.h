@@ -13,11 +13,15 @@
 enum boot_power {
 	BOOT_KEPT,
 	BOOT_UNTOLD, /* who opened it recorded no run, or this machine tells none */
-	BOOT_CUT,    /* this run of the machine is another one */
+	BOOT_CUT,    /* this run of the machine is another one, or a sync has failed */
 };
 
 /* The run of this machine, by the kernel; nil if it does not tell. */
 void boot_now(struct gen_id *id);
+
+/* No run at all: a sync of the pool has failed, and the kernel may have lost what it could not
+ * write. */
+void boot_none(struct gen_id *id);
 
 /* Of a pool of this machine, that s tells of. */
 enum boot_power boot_power(const struct sidecar *s);

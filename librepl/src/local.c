@@ -289,8 +289,7 @@ local_doubt(struct local *l)
 
 	if (!l->present || local_check_whole(l, NULL))
 		return;
-	if (!l->meta.writer_open)
-		boot_now(&l->meta.boot);
+	boot_none(&l->meta.boot);
 	l->meta.writer_open = true;
 	/* Nobody has recorded that the pool has grown. */
 	size = l->meta.pool_size;

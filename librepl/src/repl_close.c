@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "alive.h"
+#include "boot.h"
 #include "clock.h"
 #include "dirty.h"
 #include "entry.h"
@@ -124,6 +125,8 @@ record_close(struct repl *r, struct err *e)
 		return 0;
 	/* Whoever opens it next would believe what memory has, and a later sync. */
 	r->local.meta.writer_open = r->local.lost;
+	if (r->local.lost)
+		boot_none(&r->local.meta.boot);
 	return local_store(&r->local, e);
 }
 

@@ -99,12 +99,12 @@ record_tells_whether_the_power_was_kept(void **state)
 	begin(&l, file);
 	assert_int_equal(boot_power(&l.meta), BOOT_KEPT);
 	assert_int_equal(local_store(&l, NULL), 0);
-	local_doubt(&l);
-	assert_true(l.meta.writer_open && gen_id_equal(&l.meta.boot, &now));
+	l.meta.writer_open = true;
+	l.meta.boot = now;
 	assert_int_equal(boot_power(&l.meta), BOOT_KEPT);
-	/* Who doubts of one that was not closed before does not know since when. */
-	l.meta.boot.b[0] ^= 1;
+	/* What a sync could not write may be gone in the same run. */
 	local_doubt(&l);
+	assert_true(l.meta.writer_open);
 	local_fini(&l);
 	local_init(&l);
 	assert_int_equal(local_open(&l, file, 4096, NULL), 0);
