@@ -7,25 +7,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "le.h"
-#include "pool_world.h"
-#include "registry.h"
+#include "pool_chains.h"
 
 #define SIZE (16U * 4096)
 
 static unsigned pool_syncs; /* of files of the pool's size */
-static bool looks;          /* in the next of them */
 static bool loses;          /* the next of them tells of it */
 static unsigned forgotten;  /* what is in memory of such files */
 
@@ -45,9 +39,7 @@ fsync(int fd)
 
 	if (is_pool(fd)) {
 		pool_syncs++;
-		if (looks)
-			assert_int_equal(pool_info(store, "p", &info, &err), 0);
-		looks = loses = false;
+		loses = false;
 	}
 	errno = EIO;
 	return fails ? -1 : (int)syscall(SYS_fsync, fd);
@@ -58,20 +50,6 @@ posix_fadvise(int fd, off_t off, off_t len, int advice)
 {
 	forgotten += advice == POSIX_FADV_DONTNEED && is_pool(fd);
 	return (int)syscall(SYS_fadvise64, fd, off, len, advice);
-}
-
-static bool looks_first; /* as soon as somebody has a writer's lock */
-
-int
-flock(int fd, int operation)
-{
-	int rc = (int)syscall(SYS_flock, fd, operation);
-
-	if (rc == 0 && looks_first && operation & LOCK_EX) {
-		looks_first = false;
-		assert_int_equal(pool_info(store, "p", &info, &err), 0);
-	}
-	return rc;
 }
 
 static int map_sync_errno; /* of a device that fails; pages are clean then */
@@ -96,46 +74,10 @@ madvise(void *addr, size_t len, int advice)
 	return -1;
 }
 
-/* The next wait is known to be in vain: it ends at once; so long it would have lasted. */
-static bool cut_short;
-static int waited_ms;
-
-int
-poll(struct pollfd *fds, nfds_t count, int timeout_ms)
-{
-	struct timespec ts = {.tv_sec = timeout_ms / 1000,
-			      .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
-
-	if (cut_short && timeout_ms > 0) {
-		cut_short = false;
-		waited_ms = timeout_ms;
-		ts = (struct timespec){.tv_nsec = 20000000};
-	}
-	return (int)syscall(SYS_ppoll, fds, count, timeout_ms < 0 ? NULL : &ts, NULL, 0);
-}
-
-static unsigned clock_speed; /* times that of the clock */
-
-int
-clock_gettime(clockid_t id, struct timespec *ts)
-{
-	int rc = (int)syscall(SYS_clock_gettime, id, ts);
-
-	if (id == CLOCK_MONOTONIC) {
-		uint64_t ns =
-			((uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec) * clock_speed;
-
-		ts->tv_sec = (time_t)(ns / NS_PER_S);
-		ts->tv_nsec = (long)(ns % NS_PER_S);
-	}
-	return rc;
-}
-
 static int
 setup_at(int on_disk)
 {
-	clock_speed = 1;
-	cut_short = loses = full = false;
+	loses = full = false;
 	return world_new(on_disk, SIZE);
 }
 
@@ -151,44 +93,6 @@ setup_on_disk(void **state)
 {
 	(void)state;
 	return setup_at(1);
-}
-
-static void
-expect(int rc, int code, const char *text)
-{
-	if (rc != code || !strstr(err.text, text))
-		fail_msg("%d, '%s': not %d with '%s'", rc, err.text, code, text);
-}
-
-/* A chain of small numbers, the newest first; 0 ends it. */
-static struct generation
-chain(unsigned current, unsigned before, unsigned first)
-{
-	struct generation g;
-
-	memset(&g, 0, sizeof(g));
-	g.current.b[0] = (uint8_t)current;
-	g.history[0].b[0] = (uint8_t)before;
-	g.history[1].b[0] = (uint8_t)first;
-	return g;
-}
-
-/* The pool gets this chain and state, as a writer that closes in order leaves it. */
-static void
-put_as(enum sidecar_state mark, bool waits, const struct generation *g)
-{
-	const struct pool_claim claim = {.writer = "w", .force = true, .waits = waits};
-	struct pool *p;
-
-	assert_int_equal(pool_open_by(store, "p", &claim, &p, &err), 0);
-	assert_int_equal(pool_mark(p, mark, g, 0, &err), 0);
-	assert_int_equal(pool_close(p, true, &err), 0);
-}
-
-static void
-put(enum sidecar_state mark, const struct generation *g)
-{
-	put_as(mark, false, g);
 }
 
 static size_t
@@ -656,233 +560,6 @@ a_demoted_laggard_names_nothing_of_which_it_has_a_part(void **state)
 	expect(try_open(&g, false), REPL_E_DIVERGED, "diverged");
 }
 
-/* ---- taking over ---- */
-
-enum { REGISTERED = 1, STOPPED = 2, DEAF = 4, OTHER_POOL = 8 };
-
-/*
- * A process that has a pool open for writing, as a session has; one that has had no space to tell
- * of itself.
- */
-static pid_t
-writer_start(unsigned how)
-{
-	const char *pool = how & OTHER_POOL ? "q" : "p";
-	struct registry *r = NULL;
-	struct pool_store *mine;
-	struct pool *p;
-	int ready[2];
-	sigset_t term;
-	pid_t pid;
-	char c;
-
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid > 0) {
-		(void)close(ready[1]);
-		assert_int_equal(read(ready[0], &c, 1), 1);
-		(void)close(ready[0]);
-		return pid;
-	}
-	(void)alarm(60);
-	(void)sigemptyset(&term);
-	(void)sigaddset(&term, SIGTERM);
-	if (how & DEAF)
-		(void)sigprocmask(SIG_BLOCK, &term, NULL);
-	if (pool_store_new(dir, &mine, NULL) || pool_open(mine, pool, POOL_WRITE, "w", &p, NULL))
-		_exit(1);
-	if (how & REGISTERED && registry_join(pool_store_dirfd(mine), 8, &r, NULL))
-		_exit(1);
-	(void)!write(ready[1], "x", 1);
-	if (how & STOPPED)
-		(void)raise(SIGSTOP);
-	for (;;)
-		(void)pause();
-}
-
-/* The signal that a process has died of, 0: it is alive. */
-static int
-died_of(pid_t pid)
-{
-	int status = 0;
-	pid_t got = waitpid(pid, &status, WNOHANG);
-
-	return got == pid && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-}
-
-static void
-writer_end(pid_t pid)
-{
-	(void)kill(pid, SIGKILL);
-	(void)waitpid(pid, NULL, 0);
-}
-
-static void
-force_ends_the_writer_whatever_it_does(void **state)
-{
-	static const struct {
-		unsigned how;
-		int signal;
-	} rows[] = {
-		{REGISTERED, SIGTERM},
-		{REGISTERED | DEAF, SIGKILL},
-		{REGISTERED | STOPPED, SIGKILL},
-	};
-	struct generation g = chain(2, 1, 0);
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		pid_t pid;
-
-		put(SIDECAR_UP_TO_DATE, &g);
-		pid = writer_start(rows[i].how);
-		expect(pool_promote(store, "p", "b", false, &info, &err), REPL_E_BUSY,
-		       "open for writing by w");
-		assert_int_equal(died_of(pid), 0);
-		err_clear(&err);
-		/* It gets time to end in order. */
-		cut_short = rows[i].signal == SIGKILL;
-		waited_ms = 0;
-		assert_int_equal(pool_promote(store, "p", "b", true, &info, &err), 0);
-		assert_int_equal(waited_ms >= 1000, rows[i].signal == SIGKILL);
-		assert_true(info.meta.primary);
-		/* It is dead already, not about to be. */
-		assert_int_equal(died_of(pid), rows[i].signal);
-		assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
-	}
-}
-
-static void
-nobody_else_is_ended(void **state)
-{
-	struct generation g = chain(2, 1, 0);
-	pid_t stranger, other;
-
-	(void)state;
-	assert_int_equal(pool_create(store, "q", SIZE, NULL, false, &info, &err), 0);
-	put(SIDECAR_UP_TO_DATE, &g);
-	stranger = writer_start(0);
-	other = writer_start(REGISTERED | OTHER_POOL);
-	clock_speed = 10; /* it is waited for in vain */
-	expect(pool_promote(store, "p", "b", true, &info, &err), REPL_E_BUSY,
-	       "by no session of repld");
-	assert_int_equal(died_of(stranger), 0);
-	assert_int_equal(died_of(other), 0);
-	writer_end(stranger);
-	assert_int_equal(pool_promote(store, "p", "b", true, &info, &err), 0);
-	assert_int_equal(died_of(other), 0);
-	writer_end(other);
-}
-
-/* A restore may go on: who reads is no writer. */
-static void
-a_reader_is_not_ended(void **state)
-{
-	struct generation g = chain(2, 1, 0);
-	struct pool *p;
-
-	(void)state;
-	put(SIDECAR_UP_TO_DATE, &g);
-	assert_int_equal(pool_open(store, "p", POOL_STABLE, "r", &p, &err), 0);
-	clock_speed = 10; /* it is waited for in vain */
-	expect(pool_promote(store, "p", "b", true, &info, &err), REPL_E_BUSY, "restore");
-	assert_int_equal(pool_close(p, true, &err), 0);
-}
-
-static void
-write_some(const void *arg)
-{
-	struct pool *p;
-
-	(void)arg;
-	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
-}
-
-/* To bring in what was left may take long, and somebody may ask for the pool meanwhile. */
-static void
-killed_writers_pool_is_not_up_to_date_while_it_is_opened(void **state)
-{
-	struct pool *p;
-
-	(void)state;
-	killed_after(write_some, NULL);
-	looks = true;
-	assert_int_equal(pool_open(store, "p", POOL_WRITE, "next", &p, &err), 0);
-	assert_false(looks);
-	assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
-	assert_true(info.meta.writer_open);
-	assert_int_equal(pool_close(p, true, &err), 0);
-}
-
-static void
-write_some_with_record(const void *arg)
-{
-	struct poolposition *record;
-	struct pool *p;
-
-	(void)arg;
-	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
-	assert_int_equal(pool_record_make(p, &record, &err), 0);
-}
-
-/* Not even before that can be on record, be it by who is refused then, or only reads. */
-static void
-killed_writers_pool_is_not_up_to_date_before_the_next_is_on_record(void **state)
-{
-	struct generation older = chain(1, 0, 0), newer = chain(2, 1, 0);
-	const struct pool_claim claims[] = {{.writer = "next"},
-					    {.writer = "next", .chain = &older}};
-	struct pool *p;
-
-	(void)state;
-	put(SIDECAR_UP_TO_DATE, &newer);
-	for (int i = 0; i < 3; i++) {
-		int rc;
-
-		killed_after(write_some_with_record, NULL);
-		looks_first = true;
-		rc = i < 2 ? pool_open_by(store, "p", &claims[i], &p, &err)
-			   : pool_open(store, "p", POOL_READ, "next", &p, &err);
-		assert_int_equal(rc, i == 1 ? REPL_E_DIVERGED : 0);
-		err_clear(&err);
-		assert_false(looks_first);
-		assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
-		if (rc == 0)
-			assert_int_equal(pool_close(p, true, &err), 0);
-		put(SIDECAR_UP_TO_DATE, &newer);
-	}
-}
-
-/* Those who find its lock taken are in nobody's way. */
-static void
-writers_pool_stays_up_to_date_while_others_try_to_open_it(void **state)
-{
-	struct pool_store *mine;
-	struct pool *p, *other;
-	pid_t pid;
-
-	(void)state;
-	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		(void)alarm(60);
-		while (pool_store_new(dir, &mine, NULL) == 0 &&
-		       pool_open(mine, "p", POOL_WRITE, "other", &other, NULL) == REPL_E_BUSY)
-			pool_store_free(mine);
-		_exit(1);
-	}
-	for (int i = 0; i < 2000; i++) {
-		assert_int_equal(pool_info(store, "p", &info, &err), 0);
-		assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
-		assert_true(info.meta.writer_open);
-	}
-	assert_int_equal(died_of(pid), 0);
-	writer_end(pid);
-	assert_int_equal(pool_close(p, true, &err), 0);
-}
-
 static struct sidecar
 on_record(void)
 {
@@ -993,15 +670,6 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			killed_writers_pool_is_not_up_to_date_while_it_is_opened, setup,
-			world_free),
-		cmocka_unit_test_setup_teardown(
-			killed_writers_pool_is_not_up_to_date_before_the_next_is_on_record, setup,
-			world_free),
-		cmocka_unit_test_setup_teardown(
-			writers_pool_stays_up_to_date_while_others_try_to_open_it, setup,
-			world_free),
 		cmocka_unit_test_setup_teardown(every_relation_has_its_verdict, setup, world_free),
 		cmocka_unit_test_setup_teardown(a_primary_takes_no_writer_whatever_it_says, setup,
 						world_free),
@@ -1030,10 +698,6 @@ main(void)
 						world_free),
 		cmocka_unit_test_setup_teardown(a_reset_that_was_lost_is_not_met_again,
 						setup_on_disk, world_free),
-		cmocka_unit_test_setup_teardown(force_ends_the_writer_whatever_it_does, setup,
-						world_free),
-		cmocka_unit_test_setup_teardown(nobody_else_is_ended, setup, world_free),
-		cmocka_unit_test_setup_teardown(a_reader_is_not_ended, setup, world_free),
 		cmocka_unit_test_setup_teardown(demoted_after_a_power_cut_it_is_not_ahead, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(
