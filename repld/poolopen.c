@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "boot.h"
 #include "clock.h"
 #include "filesystem.h"
 #include "lineage.h"
@@ -443,9 +444,9 @@ writer_doubt(struct pool *p)
 {
 	struct sidecar next = p->info.meta;
 
-	/* What its program had acknowledged before it closed it may be among that. */
-	if (!next.writer_open)
-		memset(&next.boot, 0, sizeof(next.boot));
+	/* What its program had acknowledged may be among that. */
+	if (next.primary)
+		boot_none(&next.boot);
 	next.writer_open = true;
 	(void)sidecar_write(p->files.sidecar_fd, &next, NULL);
 }
@@ -492,6 +493,18 @@ writer_recover(struct pool *p, struct err *e)
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }
 
+/* A primary's stays as well known as it was if we are killed, all being synced; a replica has none.
+ */
+static void
+boot_note(struct sidecar *meta, enum boot_power power)
+{
+	memset(&meta->boot, 0, sizeof(meta->boot));
+	if (meta->primary && power == BOOT_KEPT)
+		boot_now(&meta->boot);
+	else if (meta->primary && power == BOOT_CUT)
+		boot_none(&meta->boot);
+}
+
 /* Record the writer, and that the one before it did not close if that is so. */
 static int
 writer_succeed(struct pool *p, const struct pool_claim *claim, struct err *e)
@@ -507,8 +520,11 @@ writer_succeed(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = pool_judge(meta, p->info.name, claim, e);
 	if (!rc)
 		rc = pool_grow_undo(p, e);
-	if (!rc)
+	if (!rc) {
 		rc = files_left(&p->files, p->path, true, meta, e);
+		if (rc == REPL_E_IO)
+			writer_doubt(p);
+	}
 	if (!rc)
 		rc = writer_recover(p, e);
 	/* A journal that was brought in has made it of another generation. */
@@ -532,8 +548,7 @@ writer_succeed(struct pool *p, const struct pool_claim *claim, struct err *e)
 	if (meta->writer_open)
 		pool_info_left(&p->info);
 	meta->writer_open = true;
-	/* It was a program's, that had the pool as its file. */
-	memset(&meta->boot, 0, sizeof(meta->boot));
+	boot_note(meta, p->info.power);
 	meta->opening = false;
 	meta->settled = pooldevice_is_open(&p->files.st);
 	pool_backing_note(&p->files, meta);

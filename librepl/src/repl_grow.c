@@ -3,6 +3,7 @@
  * repl_grow: first every replica makes room, which can be taken back; when all
  * have it they grow, and the local sidecar last.
  */
+#include "boot.h"
 #include "clock.h"
 #include "dirty.h"
 #include "entry.h"
@@ -170,7 +171,8 @@ grow_dirty_undo(struct repl *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* The kernel tells an error once, and what was lost is clean then: the close records it. */
+/* The kernel tells an error once, and what was lost is clean then: the record says so from now on.
+ */
 static int
 grow_settle(struct repl *r, size_t size, struct err *e)
 {
@@ -179,6 +181,8 @@ grow_settle(struct repl *r, size_t size, struct err *e)
 	if (rc) {
 		pthread_mutex_lock(&r->lock);
 		r->local.lost = true;
+		boot_none(&r->local.meta.boot);
+		(void)local_store(&r->local, NULL);
 		pthread_mutex_unlock(&r->lock);
 	}
 	return rc;

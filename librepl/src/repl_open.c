@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "alive.h"
+#include "boot.h"
 #include "bring.h"
 #include "clock.h"
 #include "dirty.h"
@@ -817,7 +818,11 @@ repl_record(struct repl *r, struct err *e)
 	if (!rc)
 		rc = repl_track_absent(r, e);
 	r->local.meta.writer_open = true;
-	boot_now(&r->local.meta.boot);
+	/* Of what a sync had lost memory alone may have it still: that outlives no kill. */
+	if (r->local.lost)
+		boot_none(&r->local.meta.boot);
+	else
+		boot_now(&r->local.meta.boot);
 	r->local.meta.state = SIDECAR_UP_TO_DATE;
 	dirty_begin(r->dirty);
 	if (!rc)

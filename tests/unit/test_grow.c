@@ -27,6 +27,7 @@ static struct remote remotes[REPLICAS];
 static uint32_t queued; /* replicas; of these as many are needed as drains need */
 static unsigned needed;
 static uint64_t map_size, stored_size;
+static struct gen_id stored_boot;
 static int store_rc, settle_rc;
 static unsigned suspended; /* resyncs, so often */
 static unsigned asked, woken;
@@ -111,6 +112,7 @@ local_store(struct local *l, struct err *e)
 	if (store_rc)
 		return err_set(e, store_rc, "the sidecar can't be written");
 	stored_size = l->meta.pool_size;
+	stored_boot = l->meta.boot;
 	return 0;
 }
 
@@ -265,14 +267,18 @@ a_length_that_is_not_on_media_is_recorded_nowhere(void **state)
 {
 	struct repl *r = range_new();
 	char path[] = "local.repl";
+	struct gen_id none;
 
 	(void)state;
 	r->local.path = path;
 	settle_rc = REPL_E_IO;
 	assert_int_equal(repl_grow(r, LARGER), REPL_E_IO);
 	settle_rc = 0;
-	/* The kernel tells an error once: the close records it. */
+	/* The kernel tells an error once: the record has it. */
 	assert_true(r->local.lost);
+	/* Also if it is killed before it closes the pool. */
+	boot_none(&none);
+	assert_true(gen_id_equal(&stored_boot, &none));
 	for (unsigned i = 0; i < REPLICAS; i++)
 		assert_int_equal(remotes[i].size, SIZE);
 	assert_int_equal(atomic_load(&r->size), SIZE);

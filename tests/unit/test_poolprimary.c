@@ -587,6 +587,24 @@ put_left(const char *writer, bool primary)
 	(void)close(fd);
 }
 
+/* A primary that its program has not closed, of a run of the machine of which this is known. */
+static void
+put_primary(enum boot_power power)
+{
+	struct sidecar meta;
+	int fd;
+
+	put_left("", true);
+	meta = on_record();
+	if (power != BOOT_UNTOLD)
+		boot_now(&meta.boot);
+	if (power == BOOT_CUT)
+		meta.boot.b[0] ^= 1;
+	fd = file_open("p.repl");
+	assert_int_equal(sidecar_write(fd, &meta, &err), 0);
+	(void)close(fd);
+}
+
 /* What its program had acknowledged another pool has, of that one's generation. */
 static void
 demoted_after_a_power_cut_it_is_not_ahead(void **state)
@@ -597,18 +615,9 @@ demoted_after_a_power_cut_it_is_not_ahead(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(powers) / sizeof(powers[0]); i++) {
 		struct sidecar meta;
-		int fd;
 
 		put(SIDECAR_UP_TO_DATE, &g);
-		put_left("", true);
-		meta = on_record();
-		if (powers[i] != BOOT_UNTOLD)
-			boot_now(&meta.boot);
-		if (powers[i] == BOOT_CUT)
-			meta.boot.b[0] ^= 1;
-		fd = file_open("p.repl");
-		assert_int_equal(sidecar_write(fd, &meta, &err), 0);
-		(void)close(fd);
+		put_primary(powers[i]);
 		assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
 		assert_int_equal(info.power, powers[i]);
 		assert_int_equal(gen_compare(&info.meta.generation, &g),
@@ -619,6 +628,40 @@ demoted_after_a_power_cut_it_is_not_ahead(void **state)
 		/* Of one that is a replica nothing is told. */
 		assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
 		assert_int_equal(info.power, BOOT_KEPT);
+	}
+}
+
+static void
+open_for_demotion(const void *arg)
+{
+	const struct pool_claim claim = {.force = true, .primary = true};
+	struct pool *p;
+
+	(void)arg;
+	assert_int_equal(pool_open_by(store, "p", &claim, &p, &err), 0);
+}
+
+/* Who is killed amid it has stored nothing, and what was known is known to the next one. */
+static void
+a_demotion_that_is_killed_changes_nothing_of_what_is_known(void **state)
+{
+	static const enum boot_power powers[] = {BOOT_KEPT, BOOT_UNTOLD, BOOT_CUT};
+	struct generation g = chain(2, 1, 0);
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		enum boot_power power = i < 3 ? powers[i] : BOOT_KEPT;
+
+		put(SIDECAR_UP_TO_DATE, &g);
+		if (i < 3)
+			put_primary(power);
+		else
+			assert_int_equal(pool_promote(store, "p", "b", false, &info, &err), 0);
+		killed_after(open_for_demotion, NULL);
+		assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
+		assert_int_equal(info.power, power);
+		assert_int_equal(gen_compare(&info.meta.generation, &g),
+				 power == BOOT_KEPT ? GEN_AHEAD : GEN_DIVERGED);
 	}
 }
 
@@ -651,8 +694,17 @@ what_only_memory_has_of_a_programs_pool_is_not_dropped(void **state)
 	err_clear(&err);
 	assert_true(on_record().primary && on_record().writer_open);
 	assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
-	assert_int_equal(info.power, BOOT_UNTOLD);
+	assert_int_equal(info.power, BOOT_CUT);
 	assert_int_equal(forgotten, 0);
+	/* What its killed program had acknowledged may be lost, though the machine runs on. */
+	put(SIDECAR_UP_TO_DATE, &g);
+	put_primary(BOOT_KEPT);
+	loses = true;
+	expect(pool_demote(store, "p", "b", &info, &err), REPL_E_IO, "sync");
+	err_clear(&err);
+	assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
+	assert_int_equal(info.power, BOOT_CUT);
+	assert_int_equal(gen_compare(&info.meta.generation, &g), GEN_DIVERGED);
 	/* Nor by who reads, and brings in what was left. */
 	for (unsigned primary = 0; primary < 2; primary++) {
 		killed_after(write_some_with_record, NULL);
@@ -700,6 +752,9 @@ main(void)
 						setup_on_disk, world_free),
 		cmocka_unit_test_setup_teardown(demoted_after_a_power_cut_it_is_not_ahead, setup,
 						world_free),
+		cmocka_unit_test_setup_teardown(
+			a_demotion_that_is_killed_changes_nothing_of_what_is_known, setup,
+			world_free),
 		cmocka_unit_test_setup_teardown(
 			what_only_memory_has_of_a_programs_pool_is_not_dropped, setup, world_free),
 	};
