@@ -508,9 +508,12 @@ handle_pool_grow(struct state *s, struct json_object *params, struct reply *r)
 				       "grow it to at most what the message names; more than that "
 				       "when it has grown and was opened again");
 		else if (r->err.code == REPL_E_LIMIT && s->map && size > pmem_map_room(s->map))
-			(void)snprintf(r->next, sizeof(r->next),
-				       "raise repld's limit on its address space there (ulimit -v, "
-				       "LimitAS= of a systemd unit), and start it again");
+			(void)snprintf(
+				r->next, sizeof(r->next),
+				"choose a smaller size; or, if repld's address space is limited "
+				"there "
+				"(ulimit -v, LimitAS= of a systemd unit), raise that and start it "
+				"again");
 		return r->err.code;
 	}
 	s->dirty = true;

@@ -21,4 +21,4 @@ client=$!
 PIDS="$PIDS $client"
 wait_for 30 gone "$client" || fail "it is served for ever"
 ! wait "$client" || fail "an answer"
-grep -q "the client takes no data" "$TMP/serve.log" || fail "not said"
+wait_for 20 grep -q "the client takes no data" "$TMP/serve.log" || fail "not said"
