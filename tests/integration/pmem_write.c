@@ -162,6 +162,9 @@ write_whole(const char *path)
 	check(stat(path, &now) == 0 && now.st_blocks == before.st_blocks, "its holes have space");
 	check(truncate(path, SIZE / 2) == 0, "truncate");
 	whole_by_each(m, at, 'c');
+	(void)pmem2_map_delete(&m);
+	(void)pmem2_source_delete(&src);
+	(void)pmem2_config_delete(&cfg);
 	return 0;
 }
 
