@@ -185,17 +185,20 @@ pass_left(const struct resync_run *r)
 }
 
 /*
- * Of what is yet to be compared as much will differ as of what was: room that will not do is not
- * filled before that is known, at the cost of all others who need space there. What differs often
- * lies together, as a log that the pool begins with: until half of all was compared that foretells
- * no more than it would then.
+ * Of what is yet to be compared as much will differ as of what was, and no less than samples have
+ * told: room that will not do is not filled before that is known, at the cost of all others who
+ * need space there. What differs often lies together, as a log that the pool begins with: until
+ * half of all was compared that foretells no more than it would then.
  */
 static uint64_t
 pass_expects(const struct resync_run *r, uint64_t left)
 {
 	uint64_t half = (r->passed + left) / 2, seen = r->passed > half ? r->passed : half;
+	uint64_t by_seen = seen ? (uint64_t)((double)r->found / (double)seen * (double)left) : 0;
+	uint64_t found = r->staged - r->began_staged;
+	uint64_t foretold = r->foretold > found ? r->foretold - found : 0;
 
-	return seen ? (uint64_t)((double)r->found / (double)seen * (double)left) : 0;
+	return by_seen > foretold ? by_seen : foretold;
 }
 
 /* Room in the journal for so many more bytes. */
@@ -344,32 +347,36 @@ pass_passed(void *arg, const struct range *piece, struct err *e)
 	return resync_breathe(r, e);
 }
 
-static int
-pass_refined(struct pass *p, struct err *e)
+int
+resync_compare(struct resync_run *r, struct hashwalk *w, struct err *e)
 {
-	struct resync_run *r = p->r;
-	struct hashwalk w = {.remote = r->s->remote,
-			     .file = r->s->file,
-			     .shrinks = true,
-			     .size = r->size,
-			     .block = RESYNC_FINE,
-			     .arg = p,
-			     .next = pass_next,
-			     .differ = pass_differ,
-			     .passed = pass_passed};
 	int fd = holes_open(r->s->file, r->s->mem), rc;
 
-	hashwalk_local(&w, r->s->mem, fd);
+	w->remote = r->s->remote;
+	w->file = r->s->file;
+	w->shrinks = true;
+	w->size = r->size;
+	w->block = RESYNC_FINE;
+	hashwalk_local(w, r->s->mem, fd);
 	if (r->source.fd >= 0)
-		hashwalk_file(&w, r->source.fd);
+		hashwalk_file(w, r->source.fd);
 	/* One that was seen before the piece was taken may have been written since. */
-	w.holes_fd = -1;
-	r->walk = &w;
-	rc = hashwalk_run(&w, e);
+	w->holes_fd = -1;
+	r->walk = w;
+	rc = hashwalk_run(w, e);
 	r->walk = NULL;
 	r->heard_ns = clock_now_ns();
 	holes_close(fd);
 	return rc;
+}
+
+static int
+pass_refined(struct pass *p, struct err *e)
+{
+	struct hashwalk w = {
+		.arg = p, .next = pass_next, .differ = pass_differ, .passed = pass_passed};
+
+	return resync_compare(p->r, &w, e);
 }
 
 static int

@@ -2,8 +2,8 @@
 /*
  * resync_impl - what a run of resync.c consists of: resync_scan.c marks what is
  * to be copied, resync_copy.c copies what is marked, resync_kept.c goes on with what an earlier
- * session has staged, resync_space.c asks whether what is marked has its space there, resync.c
- * decides on rounds.
+ * session has staged, resync_sample.c foretells how much that comes to, resync_space.c asks whether
+ * what is marked has its space there, resync.c decides on rounds.
  */
 #ifndef LIBREPL_RESYNC_IMPL_H
 #define LIBREPL_RESYNC_IMPL_H
@@ -51,9 +51,10 @@ struct resync_run {
 	uint64_t began_ns, began_staged; /* of this pass */
 	uint64_t taken;                  /* with want: of that, by this pass */
 	uint64_t passed, found;          /* what it has looked at, and what differed of that */
-	uint64_t waited_ns;              /* by the throttle, in this pass */
-	uint64_t heard_ns;               /* when the target was last asked something */
-	uint64_t ticked_ns;              /* when the rate was last looked at */
+	uint64_t foretold;  /* what differs at least of all in the round's first pass */
+	uint64_t waited_ns; /* by the throttle, in this pass */
+	uint64_t heard_ns;  /* when the target was last asked something */
+	uint64_t ticked_ns; /* when the rate was last looked at */
 	uint64_t ticked_done;
 };
 
@@ -76,6 +77,9 @@ int resync_put(struct resync_run *r, uint64_t off, uint64_t len, struct err *e);
  * there: staged, or durable. What is marked meanwhile behind the cursor is left.
  */
 int resync_pass(struct resync_run *r, struct err *e);
+
+/* Run a walk of the pool by blocks of RESYNC_FINE: its arg, next, differ and passed are set. */
+int resync_compare(struct resync_run *r, struct hashwalk *w, struct err *e);
 
 uint64_t resync_left(const struct resync_run *r);
 
@@ -142,6 +146,12 @@ int resync_kept_settle(struct resync_run *r, struct err *e);
 
 /* The pass has come to its end, or the journal is gone. */
 void resync_kept_free(struct resync_run *r);
+
+/* ---- resync_sample.c ---- */
+
+/* Of what is marked now, bytes that differ at least; 0: that can't be told. Without an open batch.
+ */
+int resync_sample(struct resync_run *r, uint64_t *least, struct err *e);
 
 /* ---- resync_space.c ---- */
 

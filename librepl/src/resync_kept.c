@@ -292,10 +292,26 @@ kept_look(struct resync_run *r, uint64_t ahead, uint64_t *bytes, struct err *e)
 static int
 left_reserve(struct resync_run *r, uint64_t left, uint64_t *ahead, struct err *e)
 {
-	const struct resync_room room = {.need = r->staged + (r->refine ? 0 : left),
-					 .more = (r->refine ? left : 0) + RESYNC_CHUNK};
+	uint64_t expected = r->foretold < left ? r->foretold : left;
+	struct resync_room room = {.need = r->staged + left, .more = RESYNC_CHUNK};
 
+	if (r->refine) {
+		room.need = r->staged;
+		room.expected = expected;
+		room.more += left - expected;
+	}
 	return resync_reserve(r, &room, ahead, e);
+}
+
+/* Of more than it has room for. */
+static int
+foretold_reserve(struct resync_run *r, struct err *e)
+{
+	int rc = r->refine && resync_left(r) > r->reserved ? resync_sample(r, &r->foretold, e) : 0;
+
+	if (rc || r->foretold <= r->reserved)
+		return rc;
+	return left_reserve(r, resync_left(r), NULL, e);
 }
 
 /* What is equal is taken to be marked here: where it is not more room is asked for later. */
@@ -318,10 +334,11 @@ resync_kept_begin(struct resync_run *r, struct err *e)
 
 	/* Of a later round it is this run's own. */
 	r->resumes = false;
+	r->foretold = 0;
 	rc = left_reserve(r, resync_left(r), resumes ? &ahead : NULL, e);
 	r->resumed = !rc && ahead > 0;
 	if (!r->resumed)
-		return rc;
+		return rc ? rc : foretold_reserve(r, e);
 	rc = kept_new(r, e);
 	if (!rc)
 		rc = kept_look(r, ahead, &bytes, e);

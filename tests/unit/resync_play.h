@@ -48,6 +48,7 @@ static uint64_t model_now_ns;
 #include "../../librepl/src/resync_scan.c"
 #include "../../librepl/src/resync_copy.c"
 #include "../../librepl/src/resync_kept.c"
+#include "../../librepl/src/resync_sample.c"
 #include "../../librepl/src/resync_space.c"
 #include "../../librepl/src/resync.c"
 

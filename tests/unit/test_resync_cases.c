@@ -448,7 +448,11 @@ room_that_will_not_do_is_not_filled(void **state)
 		for (unsigned shift = 12; shift < 15; shift += 2) {
 			tight_run(seed, shift, 0, 1, most);
 			assert_true(given_up);
-			assert_true(w.staged <= most / 2);
+			/* By samples nearly all of it differs. */
+			assert_int_equal(w.staged, 0);
+			tight_run(seed, shift, 0, 2, most);
+			assert_true(given_up);
+			assert_true(w.staged <= most * 3 / 4);
 		}
 }
 
