@@ -202,7 +202,5 @@ repl_commit(struct repl *r, unsigned lane)
 			commit_late(r, i, &call, &e);
 	}
 	lanes_count_drain(r, lane, call_ns);
-	if (!e.code && r->cfg->on_loss == REPL_ON_LOSS_BLOCK)
-		(void)repl_await_back(r, &e);
-	return e.code ? config_report(&e) : 0;
+	return lanes_answer(r, e.code, &e);
 }

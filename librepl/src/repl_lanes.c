@@ -465,10 +465,6 @@ lanes_count_drain(struct repl *r, unsigned lane, uint64_t begin_ns)
 	atomic_fetch_add_explicit(&slot->drain_count, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&slot->latency_ns[latency_bucket(ns)], 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&slot->latency_sum_ns, ns, memory_order_relaxed);
-	for (unsigned i = 0; i < r->replica_count; i++) {
-		if (atomic_load(&r->replicas[i].lost))
-			atomic_fetch_add(&r->replicas[i].degraded_count, 1);
-	}
 }
 
 static int
@@ -579,10 +575,23 @@ lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t second
 }
 
 int
+lanes_answer(struct repl *r, int rc, struct err *e)
+{
+	if (!rc && r->cfg->on_loss == REPL_ON_LOSS_BLOCK)
+		rc = repl_await_back(r, e);
+	if (rc)
+		return config_report(e);
+	/* What is acknowledged now they have missed; what was refused nobody relies on. */
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (atomic_load(&r->replicas[i].lost))
+			atomic_fetch_add(&r->replicas[i].degraded_count, 1);
+	}
+	return 0;
+}
+
+int
 lane_answer(struct repl *r, unsigned lane, int rc, struct err *e)
 {
 	lane_leave(r, lane);
-	if (!rc && r->cfg->on_loss == REPL_ON_LOSS_BLOCK)
-		rc = repl_await_back(r, e);
-	return rc ? config_report(e) : 0;
+	return lanes_answer(r, rc, e);
 }

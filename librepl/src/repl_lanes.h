@@ -178,9 +178,12 @@ void lanes_count_drain(struct repl *r, unsigned lane, uint64_t begin_ns);
 int lanes_drain_met(struct repl *r, unsigned lane, const struct range *stored, struct err *e);
 
 /*
- * The end of a public call that acknowledges: leave the lane and, by the policy, wait
- * until those that are lost are back. rc is the call's; returns it, reported.
+ * The end of a public call that acknowledges: by the policy wait until those that are lost are
+ * back; those that are still away have missed it. rc is the call's; returns it, reported.
  */
+int lanes_answer(struct repl *r, int rc, struct err *e);
+
+/* The same, and leave the lane before. */
 int lane_answer(struct repl *r, unsigned lane, int rc, struct err *e);
 
 #endif

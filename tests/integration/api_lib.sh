@@ -246,7 +246,8 @@ lose_one() {
 	is replication 2
 	is data 2
 	is error 1
-	is missed 5
+	# What was refused nobody takes to be replicated.
+	if [ "$2" = degrade ]; then is missed 5; else is missed 0; fi
 	[[ $TEXT =~ reason=.. ]] || fail "no reason: $TEXT"
 	api close
 	within $((2000 + LATE))
