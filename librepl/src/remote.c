@@ -367,12 +367,25 @@ peer_user(void)
 	return user ? user : geteuid() == 0 ? "root" : "?";
 }
 
+/* As the target shows it: what is no printable ASCII, or no UTF-8 at all, is no text of JSON's. */
+static void
+self_set(struct remote *r)
+{
+	char host[64] = "";
+
+	(void)gethostname(host, sizeof(host) - 1);
+	(void)snprintf(r->self, sizeof(r->self), "%.48s@%s pid %ld", peer_user(), host,
+		       (long)getpid());
+	for (char *at = r->self; *at; at++) {
+		if (*at < 0x20 || *at > 0x7e)
+			*at = '?';
+	}
+}
+
 static int
 remote_hello(struct remote *r, uint64_t deadline_ns, struct err *e)
 {
 	struct json_object *params = json_object_new_object(), *versions, *result = NULL;
-	char host[64] = "";
-	const char *user = peer_user();
 	uint64_t version, heartbeat;
 	int rc;
 
@@ -380,8 +393,7 @@ remote_hello(struct remote *r, uint64_t deadline_ns, struct err *e)
 	control_append(versions, json_object_new_int(CONTROL_VERSION));
 	control_add(params, "versions", versions);
 	control_add(params, "software", json_object_new_string("librepl " REPL_VERSION_TEXT));
-	(void)gethostname(host, sizeof(host) - 1);
-	(void)snprintf(r->self, sizeof(r->self), "%.48s@%s pid %ld", user, host, (long)getpid());
+	self_set(r);
 	control_add(params, "peer", json_object_new_string(r->self));
 	rc = remote_call_by(r, "hello", params, deadline_ns, &result, e);
 	/* A greeting of the shell's, or another program's. */
