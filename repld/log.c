@@ -221,8 +221,17 @@ open_file(const char *path, int *out, struct err *e)
 	return rc;
 }
 
-int
-log_open(const struct conf *c, struct err *e)
+/* By somebody who may make none, as in root's /var/log, where serve has found one or made it. */
+static bool
+is_removed(const char *path, const struct err *e)
+{
+	struct stat st;
+
+	return (e->errnum == EACCES || e->errnum == EPERM) && lstat(path, &st) && errno == ENOENT;
+}
+
+static int
+log_open_by(const struct conf *c, bool session, struct err *e)
 {
 	int fd = STDERR_FILENO;
 	int rc = 0;
@@ -231,7 +240,7 @@ log_open(const struct conf *c, struct err *e)
 		rc = open_file(c->log_file, &fd, e);
 	if (rc)
 		(void)err_prefix(e, "%s", c->path);
-	if (rc == REPL_E_CONFIG)
+	if (rc == REPL_E_CONFIG && !(session && is_removed(c->log_file, e)))
 		return rc;
 	log_close();
 	if (c->log == CONF_LOG_SYSLOG)
@@ -244,6 +253,18 @@ log_open(const struct conf *c, struct err *e)
 		err_clear(e);
 	}
 	return 0;
+}
+
+int
+log_open(const struct conf *c, struct err *e)
+{
+	return log_open_by(c, false, e);
+}
+
+int
+log_open_session(const struct conf *c, struct err *e)
+{
+	return log_open_by(c, true, e);
 }
 
 void

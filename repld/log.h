@@ -26,6 +26,12 @@
 int log_open(const struct conf *c, struct err *e);
 
 /*
+ * The same in a session, where a file that is gone, and not its user's to make, has been removed:
+ * pools are well without it.
+ */
+int log_open_session(const struct conf *c, struct err *e);
+
+/*
  * Of a file that could not be opened by errnum: what this machine or its disk lacks, maybe for a
  * while only, is not the configuration's fault.
  */

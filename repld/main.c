@@ -230,7 +230,7 @@ run(const struct options *o)
 	err_clear(&e);
 	rc = conf_read(o->config, &conf, &e);
 	if (rc == REPL_OK)
-		rc = o->mode == MODE_SERVE ? become_log(&conf, &e) : log_open(&conf, &e);
+		rc = o->mode == MODE_SERVE ? become_log(&conf, &e) : log_open_session(&conf, &e);
 	if (rc) {
 		(void)fprintf(stderr, "repld: %s\n", e.text);
 		conf_fini(&conf);

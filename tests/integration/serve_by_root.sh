@@ -57,6 +57,21 @@ chmod 600 "$ROOTS/empty.log"
 ssh-keygen -q -t ed25519 -N '' -f "$USERS/given"
 serves "$ROOTS/empty.log" "$USERS/given"
 
+# One that is removed as it serves is not the user's to make anew: sessions are served all the same, and say so.
+configured "$ROOTS/log" "$ROOTS/key"
+"$REPLD" serve --config "$TMP/repld.conf" 2>"$TMP/removed.err" &
+SERVE_PID=$!
+PIDS="$PIDS $SERVE_PID"
+wait_for 20 grep -q "repld.$SERVE_PID. info: listening on" "$ROOTS/log" || fail "it does not start"
+port=$(sed -n 's/.*listening on .*:\([0-9][0-9]*\)$/\1/p' "$ROOTS/log" | tail -n 1)
+ssh-keygen -y -f "$ROOTS/key" >"$TMP/host_key.pub" || fail "no host key"
+trust "$port" "$TMP/host_key.pub"
+rm "$ROOTS/log"
+ctl list "$SERVE_USER@127.0.0.1:$port" >"$TMP/out" 2>&1 || fail "list without a log: $(cat "$TMP/out")"
+wait_for 20 grep -q "key 'log': .*messages go to standard error" "$TMP/removed.err" || fail "$(cat "$TMP/removed.err")"
+stop "$SERVE_PID"
+[ ! -e "$ROOTS/log" ] || fail "who has made it?"
+
 # Keys that are the reason why nobody can log in are told of before anybody tries.
 tells() {
 	configured "$ROOTS/keys.log" "$ROOTS/key"
