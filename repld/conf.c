@@ -368,9 +368,13 @@ check_pool_dir(const struct conf *c, struct err *e)
 			e, REPL_E_CONFIG,
 			"%s: key 'pool-dir': missing; name the directory of the pools in [%s]",
 			c->path, SECTION);
-	if (stat(c->pool_dir, &st))
+	if (stat(c->pool_dir, &st)) {
+		/* A disk that fails is no mistake in the file: who opens pools there says so. */
+		if (err_from_errno(errno) == REPL_E_IO)
+			return 0;
 		return err_errno(e, REPL_E_CONFIG, errno, "%s: key 'pool-dir': '%s'", c->path,
 				 c->pool_dir);
+	}
 	if (!S_ISDIR(st.st_mode))
 		return err_set(e, REPL_E_CONFIG, "%s: key 'pool-dir': '%s' is not a directory",
 			       c->path, c->pool_dir);

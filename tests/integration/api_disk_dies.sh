@@ -7,7 +7,8 @@ why_io() {
 	ctl why "$TMP/local" | grep -q '^reason *target-io:'
 }
 
-start_on_disk ext4 64m
+KIND=${KIND:-ext4}
+case $KIND in ext4) start_on_disk ext4 64m ;; *) start_on_disk "$KIND" 320m ;; esac
 configure "$(pool p)"
 ok set reconnect-max 200
 ok set lanes 2
@@ -21,6 +22,8 @@ for i in 2 3; do
 	ok persist 0 $((i * MIB)) $MIB
 done
 sleep 1 # and has been tried again
+! ctl list "$SERVE_USER@127.0.0.1:$SERVE_PORT" >"$TMP/list" 2>&1 || [ "$KIND" = ext4 ] || fail "list: $(cat "$TMP/list")"
+! grep "configuration" "$TMP/list" || fail "it is no mistake in the configuration"
 why_io || fail "the reason: $(ctl why "$TMP/local")"
 mount_again
 back "the disk"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # full_lib.sh - on top of api_lib.sh for tests of a target whose disk is full; bash, in a mount namespace.
 #
-#   start_on_disk KIND BYTES  keys, repld serve on a disk of its own (tmpfs, ext4), $pools; api_shell
+#   start_on_disk KIND BYTES  keys, repld serve on a disk of its own (tmpfs, ext4, xfs), $pools; api_shell
 #   leave BYTES               so much of it is free
 #   member_of NAME            of the replica p, as info tells
 #   still_a_copy TEXT         for a few tries p stays what it was, and it is told why
 #   back TEXT                 p comes back
-#   shut_down                 nothing is written to the ext4 any more, not the journal either, nor read
+#   shut_down                 nothing is written to the ext4 or xfs any more, not the journal either, nor read
 #   mount_again               it is well again
 if [ -z "${INSIDE-}" ]; then
 	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null || exit 77
@@ -27,6 +27,12 @@ start_on_disk() {
 		truncate -s "$2" "$TMP/disk"
 		mkfs.ext4 -q -F -b 4096 -m 0 "$TMP/disk" && mount -o loop "$TMP/disk" "$pools" || exit 77
 		rmdir "$pools/lost+found"
+		chown "$SERVE_USER" "$pools"
+		chmod 700 "$pools"
+		;;
+	xfs)
+		truncate -s "$2" "$TMP/disk"
+		mkfs.xfs -q "$TMP/disk" && mount -o loop "$TMP/disk" "$pools" || exit 77
 		chown "$SERVE_USER" "$pools"
 		chmod 700 "$pools"
 		;;
@@ -80,7 +86,7 @@ back() {
 	wait_for 20 established 0 || fail "$1: not back: $TEXT"
 }
 
-# EXT4_IOC_SHUTDOWN.
+# EXT4_IOC_SHUTDOWN, XFS_IOC_GOINGDOWN.
 shut_down() {
 	python3 -c 'import fcntl, os, struct, sys
 fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack("I", 2))' "$pools" 2>/dev/null || exit 77
@@ -88,7 +94,12 @@ fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack("I", 2))'
 
 # On top, so that no pool is made in the directory beneath.
 mount_again() {
-	dev=$(losetup -f --show "$TMP/disk") && mount "$dev" "$pools" || fail "mount"
+	local nouuid=
+
+	# The one beneath has the same.
+	[ "$(blkid -o value -s TYPE "$TMP/disk")" != xfs ] || nouuid=-onouuid
+	# shellcheck disable=SC2086
+	dev=$(losetup -f --show "$TMP/disk") && mount $nouuid "$dev" "$pools" || fail "mount"
 	losetup -d "$dev" # when it is unmounted
 	trap 'code=$?; umount -l "$pools" "$pools"; (exit $code); cleanup' EXIT
 }
