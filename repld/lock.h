@@ -11,12 +11,13 @@
 #include <stdbool.h>
 
 /*
- * How long to wait for work on names, which is short, for a writer that is just leaving, and for a
- * reader that brings in what a dead writer has left.
+ * How long to wait for work on names, which is short, for a writer that is just leaving, for one
+ * that is not on record yet, and for a reader that brings in what a dead writer has left.
  */
-#define LOCK_NAMES_MS  5000U
-#define LOCK_WRITER_MS 100U
-#define LOCK_READER_MS 2000U
+#define LOCK_NAMES_MS    5000U
+#define LOCK_WRITER_MS   100U
+#define LOCK_ENTERING_MS 1000U
+#define LOCK_READER_MS   2000U
 
 /* True if the lock was had within timeout_ms (0: at once or not at all); else errno says why. */
 bool lock_take(int fd, unsigned timeout_ms);        /* exclusive */

@@ -109,14 +109,22 @@ files_use_lock(const struct pool_files *f, bool shared, const char *name, struct
 	return pooldevice_is_open(&f->st) ? 0 : pool_use_lock(f->fd, shared, name, e);
 }
 
+/* Who is entering may be a session that only clears away: its turn is short. */
 static int
 writer_lock(struct pool_files *f, const char *name, struct err *e)
 {
-	if (lock_enter(f->sidecar_fd, LOCK_WRITER_MS))
-		return pool_check_present(f, name, e);
-	if (errno == EWOULDBLOCK)
-		return pool_busy(f->sidecar_fd, name, e);
-	return err_errno(e, err_from_errno(errno), errno, "pool '%s': lock", name);
+	uint64_t deadline = clock_deadline(LOCK_ENTERING_MS);
+	bool entering = true;
+
+	while (!lock_enter(f->sidecar_fd, LOCK_WRITER_MS)) {
+		if (errno != EWOULDBLOCK)
+			return err_errno(e, err_from_errno(errno), errno, "pool '%s': lock", name);
+		/* Once more behind one that was: it may have gone just now. */
+		if (!entering || clock_left_ms(deadline) == 0)
+			return pool_busy(f->sidecar_fd, name, e);
+		entering = is_entering(f->sidecar_fd);
+	}
+	return pool_check_present(f, name, e);
 }
 
 /* ---- the receive ring ---- */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "lock.h"
 #include "pool_chains.h"
 #include "registry.h"
 
@@ -313,10 +314,43 @@ writers_pool_stays_up_to_date_while_others_try_to_open_it(void **state)
 	assert_int_equal(pool_close(p, true, &err), 0);
 }
 
+/* As a session that only clears a left journal away: it has the lock and puts itself on no record.
+ */
+static void
+one_that_clears_away_is_waited_for(void **state)
+{
+	const struct timespec turn = {.tv_nsec = 3 * LOCK_WRITER_MS * (long)NS_PER_MS};
+	int ready[2], fd;
+	struct pool *p;
+	pid_t pid;
+	char c;
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		fd = openat(pool_store_dirfd(store), "p.repl", O_RDWR | O_CLOEXEC);
+		if (fd < 0 || !lock_enter(fd, 0))
+			_exit(1);
+		(void)!write(ready[1], "x", 1);
+		(void)nanosleep(&turn, NULL);
+		_exit(0);
+	}
+	(void)close(ready[1]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	(void)close(ready[0]);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(one_that_clears_away_is_waited_for, setup,
+						world_free),
 		cmocka_unit_test_setup_teardown(
 			killed_writers_pool_is_not_up_to_date_while_it_is_opened, setup,
 			world_free),
