@@ -22,6 +22,7 @@
 #include "le.h"
 #include "lineage.h"
 #include "pagecache.h"
+#include "poolname.h"
 
 void
 local_init(struct local *l)
@@ -442,7 +443,8 @@ struct piece {
 	uintptr_t from, to, off;
 	uint64_t inode;
 	bool is_private;
-	char path[4096]; /* empty: not one that is mapped shared and has its name still */
+	bool gone;       /* no more by that name */
+	char path[4096]; /* empty: none that is mapped shared */
 };
 
 /* An end of line in a name is told as \012, and so is what is called that way. */
@@ -468,11 +470,13 @@ path_undo(struct piece *p)
 static bool
 piece_parse(const char *line, struct piece *p)
 {
+	static const char gone[] = " (deleted)";
 	char perms[5];
 	int at = 0;
 	size_t len;
 
 	p->path[0] = '\0';
+	p->gone = false;
 	if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNxPTR " %*s %" SCNu64 " %n", &p->from,
 		   &p->to, perms, &p->off, &p->inode, &at) < 5)
 		return false;
@@ -480,8 +484,11 @@ piece_parse(const char *line, struct piece *p)
 	if (at == 0 || line[at] != '/' || p->is_private)
 		return true;
 	len = strcspn(line + at, "\n");
-	if (len >= sizeof(p->path) ||
-	    (len > 10 && strncmp(line + at + len - 10, " (deleted)", 10) == 0))
+	p->gone = len > strlen(gone) &&
+		  strncmp(line + at + len - strlen(gone), gone, strlen(gone)) == 0;
+	if (p->gone)
+		len -= strlen(gone);
+	if (len >= sizeof(p->path))
 		return true;
 	memcpy(p->path, line + at, len);
 	p->path[len] = '\0';
@@ -493,6 +500,8 @@ piece_parse(const char *line, struct piece *p)
 struct found {
 	struct local_range *what;
 	size_t done;
+	uint64_t inode;
+	bool gone; /* it has that name no more */
 };
 
 /*
@@ -512,8 +521,11 @@ piece_take(const struct piece *p, uintptr_t addr, size_t size, struct found *f)
 	if (!w->path) {
 		w->path = strdup(p->path);
 		w->off = p->off + (at - p->from);
+		f->inode = p->inode;
+		f->gone = p->gone;
 	}
-	if (w->path && strcmp(w->path, p->path) == 0 && p->off + (at - p->from) == w->off + f->done)
+	if (w->path && strcmp(w->path, p->path) == 0 && f->gone == p->gone &&
+	    p->off + (at - p->from) == w->off + f->done)
 		f->done += p->to - at;
 	return w->path != NULL;
 }
@@ -547,25 +559,77 @@ maps_unread(int errnum, struct err *e)
 			 "can't tell which file is mapped, if any: " LOCAL_MAPS);
 }
 
+/* f->what->path is to be freed, also behind an error. */
+static int
+maps_find(const void *addr, size_t size, struct found *f, struct err *e)
+{
+	FILE *maps = fopen(LOCAL_MAPS, "re");
+	int rc = 0;
+
+	*f->what = (struct local_range){0};
+	if (!maps)
+		return maps_unread(errno, e);
+	if (!maps_search(maps, (uintptr_t)addr, size, f))
+		rc = maps_unread(errno, e);
+	(void)fclose(maps);
+	return rc;
+}
+
 int
 local_find_range(const void *addr, size_t size, struct local_range *range, struct err *e)
 {
-	FILE *maps = fopen(LOCAL_MAPS, "re");
 	struct found f = {.what = range};
 	struct stat st;
-	int rc = 0;
+	int rc = maps_find(addr, size, &f, e);
 
-	*range = (struct local_range){0};
-	if (!maps)
-		return maps_unread(errno, e);
-	if (!maps_search(maps, (uintptr_t)addr, size, &f))
-		rc = maps_unread(errno, e);
-	(void)fclose(maps);
-	if (rc || !range->path || f.done < size || stat(range->path, &st) || !S_ISREG(st.st_mode)) {
+	if (rc || !range->path || f.gone || f.done < size || stat(range->path, &st) ||
+	    !S_ISREG(st.st_mode)) {
 		free(range->path);
 		range->path = NULL;
 		range->off = 0;
 	}
+	return rc;
+}
+
+/* By the inode alone where there is no name: of device numbers some file systems give two. */
+static bool
+is_mapped(const struct found *f, const struct stat *file)
+{
+	struct stat st;
+
+	if (f->gone)
+		return f->inode == file->st_ino;
+	return stat(f->what->path, &st) == 0 && st.st_dev == file->st_dev &&
+	       st.st_ino == file->st_ino;
+}
+
+int
+local_check_mapped(const void *addr, size_t size, const char *file, struct err *e)
+{
+	struct local_range range;
+	struct found f = {.what = &range};
+	struct stat st;
+	struct err why;
+	int rc;
+
+	err_clear(&why);
+	rc = maps_find(addr, size, &f, &why);
+	/* Where nobody can tell, who has named it is believed. */
+	if (rc == REPL_E_FAILED && file)
+		rc = 0;
+	else if (rc)
+		(void)err_copy(e, &why);
+	else if (!file && f.gone && poolname_has_record(range.path))
+		file = range.path;
+	/* An empty one holds a place; several files are the pool of none. */
+	if (!rc && file && range.path && f.done >= size && stat(file, &st) == 0 &&
+	    S_ISREG(st.st_mode) && st.st_size > 0 && !is_mapped(&f, &st))
+		rc = err_set(e, REPL_E_INVAL,
+			     "%s is not the file that is mapped: where it has replaced that since, "
+			     "as replctl restore and resolve do, map it anew; where it is a copy "
+			     "for a device, copy it there and remove it, not %s" SIDECAR_SUFFIX,
+			     file, file);
+	free(range.path);
 	return rc;
 }
 

@@ -123,6 +123,14 @@ struct local_range {
 int local_find_range(const void *addr, size_t size, struct local_range *range, struct err *e);
 
 /*
+ * REPL_E_INVAL where file, beside which the range's record is, has something in it and is not what
+ * is mapped at addr: its record speaks of other data then. NULL: the file that has got the name of
+ * the mapped one, and a record. Behind local_open(), since who replaces a file has its
+ * record locked.
+ */
+int local_check_mapped(const void *addr, size_t size, const char *file, struct err *e);
+
+/*
  * Whether one of the files that are mapped from addr on, behind the first, is a part of a pool that
  * PMDK has made just now: nobody may open it yet, and its header, which is mapped elsewhere, is
  * still to be written. False where that can't be told.

@@ -22,8 +22,8 @@ link_type(const char *path)
 		       : 0;
 }
 
-static bool
-record_is_there(const char *file)
+bool
+poolname_has_record(const char *file)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -38,9 +38,9 @@ check_records(const char *link, const char *real, struct err *e)
 {
 	char from[PATH_MAX], to[PATH_MAX];
 
-	if (!record_is_there(link))
+	if (!poolname_has_record(link))
 		return 0;
-	if (record_is_there(real))
+	if (poolname_has_record(real))
 		return err_set(e, REPL_E_REFUSED,
 			       "pool-file %s is a link: there are both %s" SIDECAR_SUFFIX
 			       " and %s" SIDECAR_SUFFIX

@@ -15,6 +15,9 @@
  */
 int poolname_resolve(char **file, struct err *e);
 
+/* There is a record beside it, of whatever. */
+bool poolname_has_record(const char *file);
+
 /* A link to a device: nothing is restored to that name while it is there. */
 bool poolname_is_device(const char *path);
 

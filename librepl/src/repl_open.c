@@ -627,6 +627,18 @@ repl_settle(struct repl *r, struct err *e)
 	return rc;
 }
 
+/* Of other data than what is mapped the record may tell another size, too. */
+static int
+repl_open_record(struct repl *r, struct err *e)
+{
+	const char *file = r->cfg->pool_file ? r->cfg->pool_file : r->file;
+	int rc = local_open(&r->local, file, r->size, e);
+
+	if ((!rc || rc == REPL_E_CORRUPT) && local_check_mapped(r->mem, r->size, file, e))
+		rc = e->code;
+	return rc ? rc : local_check_whole(&r->local, e);
+}
+
 static int
 repl_open_local(struct repl *r, struct err *e)
 {
@@ -639,9 +651,7 @@ repl_open_local(struct repl *r, struct err *e)
 		return rc;
 	if (repl_check_file(r, e))
 		return e->code;
-	rc = local_open(&r->local, r->cfg->pool_file ? r->cfg->pool_file : r->file, r->size, e);
-	if (!rc)
-		rc = local_check_whole(&r->local, e);
+	rc = repl_open_record(r, e);
 	if (rc)
 		return rc;
 	/* Nobody is connected to yet, who would have to wait. */

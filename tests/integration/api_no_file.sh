@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Memory that is no file's, as that of device DAX: of what a replica misses nothing is kept, and who opens it again over one
 # that differs is told why, and what to do, which does it; with pool-file its record is kept, and what takes a replica's
-# data replaces that, and so is the program found. By a link to a file it is that file. A later part of a file is refused, and
+# data replaces that, and so is the program found; while these stand there nothing else is taken for them, nor is a file that was
+# replaced since it was mapped for the new one. By a link to a file it is that file. A later part of a file is refused, and
 # with a pool-file of another name it is such memory. Private memory has no record, named or not: a later start's is another.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
@@ -63,12 +64,23 @@ copied="where that is not what is mapped, as of a device, copy it there, and rem
 blank
 refused REPL_E_DIVERGED "zeros.* replctl restore $T/q $TMP/device; $copied; .*replctl remove $T/q" open 1
 ctl restore "$T/q" "$TMP/device" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+# It was not copied.
+cp "$TMP/serve/pools/q" "$TMP/kept"
+opened q 3
+ok set pool-file "$TMP/device"
+api open 1
+equal "$TMP/kept" "$TMP/serve/pools/q"
+[[ "$STATUS $TEXT" =~ ^"REPL_E_INVAL $TMP/device is not the file that is mapped".*"copy it there and remove it, not $TMP/device.repl"$ ]] ||
+	fail "$STATUS $TEXT"
 rm "$TMP/device"
+# One that holds the place is none.
+: >"$TMP/device"
 opened q 2
 ok set pool-file "$TMP/device"
 ok open 1
 ok compare 0
 ok close
+rm "$TMP/device"
 wait_for 20 no_sessions || fail "the session stays"
 
 # The replica has gone on.
@@ -105,6 +117,51 @@ for command in "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]} --force" "${BASH_REMATCH
 	(cd "$TMP" && ctl ${command#replctl }) >"$TMP/out" 2>&1 || fail "$command: $(cat "$TMP/out")"
 done
 ctl wait "$TMP/mapped" --timeout 20 >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+ok compare 0
+same
+ok close
+
+# at_file [NAME]: a program whose pool is that file, by its own name.
+at_file() {
+	configure "$(pool k)"
+	ok set pool-file "$TMP/k"
+	ok map "$TMP/${1-k}" $MIB
+}
+
+# What takes the replica's data has them in another file than the program's, which tries again: it is not copied over them.
+for how in resolve restore aside unnamed; do
+	at_file
+	[ $how != unnamed ] || configure "$(pool k)"
+	ok open 1
+	ok persist 0 0 $MIB
+	ok close
+	wait_for 20 no_sessions || fail "the session stays"
+	ctl promote "$T/k" >/dev/null 2>"$TMP/err" && ctl demote "$T/k" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+	cp "$TMP/serve/pools/k" "$TMP/kept"
+	ok put 0 100 ${#how}
+	refused REPL_E_DIVERGED "replctl resolve .*--discard local FILE $T/k" open 1
+	wait_for 20 no_sessions || fail "the session stays"
+	case $how in
+	resolve | unnamed) ctl resolve --force --discard local "$TMP/k" "$T/k" ;;
+	restore) ctl restore --force "$T/k" "$TMP/k" ;;
+	aside) mv "$TMP/k" "$TMP/k.old" && ctl restore "$T/k" "$TMP/k" ;;
+	esac >"$TMP/out" 2>&1 || fail "$how: $(cat "$TMP/out")"
+	[ $how != aside ] || rm "$TMP/k.old"
+	api open 1
+	equal "$TMP/kept" "$TMP/serve/pools/k"
+	equal "$TMP/kept" "$TMP/k"
+	[[ "$STATUS $TEXT" =~ ^"REPL_E_INVAL $TMP/k is not the file that is mapped".*"map it anew" ]] || fail "$how: $STATUS $TEXT"
+	at_file
+	ok open 1
+	ok compare 0
+	same
+	ok close
+done
+# By whichever of its names it was mapped.
+ln "$TMP/k" "$TMP/k.link"
+at_file k.link
+rm "$TMP/k.link"
+ok open 1
 ok compare 0
 same
 ok close

@@ -322,6 +322,66 @@ file_of_a_range_in_pieces(void **state)
 	tempdir_free(dir);
 }
 
+static void
+touch(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	(void)close(fd);
+}
+
+/* What has a pool's name is not what is mapped, where it has come later. */
+static void
+another_file_is_told_from_the_mapped_one(void **state)
+{
+	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8], other[TEMPDIR_MAX + 8];
+	char record[TEMPDIR_MAX + 16];
+	struct err e;
+	uint8_t *at;
+	int fd, fd2;
+
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(file, sizeof(file), "%s/pool", dir);
+	(void)snprintf(other, sizeof(other), "%s/other", dir);
+	(void)snprintf(record, sizeof(record), "%s" SIDECAR_SUFFIX, file);
+	fd = file_of(file);
+	fd2 = file_of(other);
+	at = mmap(NULL, PAGES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, NULL, NULL), 0);
+	map(at, fd, 0, PAGES, MAP_SHARED);
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, NULL, NULL), 0);
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, file, NULL), 0);
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, record, NULL), 0);
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, other, NULL), REPL_E_INVAL);
+	assert_int_equal(local_check_mapped(at + PAGE, PAGE, other, NULL), REPL_E_INVAL);
+	/* A pool of several has its record beside what is named, whatever that is. */
+	map(at, fd2, 2, 4, MAP_SHARED);
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, file, NULL), 0);
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, other, NULL), 0);
+	map(at, fd, 2, 4, MAP_SHARED);
+	touch(record);
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, NULL, NULL), 0);
+	assert_int_equal(rename(other, file), 0);
+	err_clear(&e);
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, file, &e), REPL_E_INVAL);
+	assert_non_null(strstr(e.text, file));
+	assert_non_null(strstr(e.text, "map it anew"));
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, NULL, NULL), REPL_E_INVAL);
+	/* Nobody's pool that has a record, and none at all. */
+	assert_int_equal(unlink(record), 0);
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, NULL, NULL), 0);
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, file, NULL), REPL_E_INVAL);
+	assert_int_equal(ftruncate(fd2, 0), 0);
+	assert_int_equal(local_check_mapped(at, PAGES * PAGE, file, NULL), 0);
+	assert_int_equal(munmap(at, PAGES * PAGE), 0);
+	(void)close(fd);
+	(void)close(fd2);
+	tempdir_free(dir);
+}
+
 int __wrap_pagecache_open(int fd, int *direct, struct err *e);
 int __wrap_pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e);
 
@@ -375,6 +435,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(file_of_a_range_in_pieces),
+		cmocka_unit_test(another_file_is_told_from_the_mapped_one),
 		cmocka_unit_test(second_record_replaces_none),
 		cmocka_unit_test(doubt_tells_of_no_growth),
 		cmocka_unit_test(record_tells_whether_the_power_was_kept),
