@@ -89,6 +89,22 @@ local_lock(int fd, const char *path, struct err *e)
 			      "locked: another program replicates, syncs or restores this pool", e);
 }
 
+/* What its path names is locked, not what had that name until the holder of the lock let it go. */
+static int
+local_claim(const struct local *l, struct err *e)
+{
+	struct stat own, named;
+	int rc = local_lock(l->fd, l->path, e);
+
+	if (rc || (fstat(l->fd, &own) == 0 && lstat(l->path, &named) == 0 &&
+		   own.st_dev == named.st_dev && own.st_ino == named.st_ino))
+		return rc;
+	return err_set(e, REPL_E_BUSY,
+		       "%s has just been replaced or removed: another program syncs or restores "
+		       "this pool",
+		       l->path);
+}
+
 static int
 local_read(struct local *l, uint64_t size, struct err *e)
 {
@@ -213,7 +229,7 @@ local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e)
 		return local_check_absent(l->path, e);
 	if (l->fd < 0)
 		return err_errno(e, err_from_errno(errno), errno, "%s", l->path);
-	rc = local_lock(l->fd, l->path, e);
+	rc = local_claim(l, e);
 	return rc ? rc : local_read(l, size, e);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Of two that open a pool which has no record yet, one gets it and the other is
- * told; a record that names updates which the pool may lack is refused. The file of a range is
- * found however that was mapped. Who only looks whether media have lost something is kept from
- * nothing by a device that can't be read.
+ * told, as is who got the lock of one that is no more; a record that names updates which the pool
+ * may lack is refused. The file of a range is found however that was mapped. Who only looks whether
+ * media have lost something is kept from nothing by a device that can't be read.
  */
 #include "unit.h"
 
@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -54,6 +55,81 @@ second_record_replaces_none(void **state)
 	assert_int_equal(local_open(&second, file, 4096, NULL), 0);
 	assert_true(second.present);
 	local_fini(&second);
+	tempdir_free(dir);
+}
+
+int __wrap_flock(int fd, int how);
+int __real_flock(int fd, int how);
+
+/* While somebody has the record locked, who ends with that. */
+static void (*holder_does)(const char *record);
+static const char *held_record;
+
+int
+__wrap_flock(int fd, int how)
+{
+	if (!holder_does)
+		return __real_flock(fd, how);
+	holder_does(held_record);
+	holder_does = NULL;
+	errno = EWOULDBLOCK;
+	return -1;
+}
+
+static void
+holder_replaces(const char *record)
+{
+	char next[TEMPDIR_MAX + 24];
+	int fd;
+
+	(void)snprintf(next, sizeof(next), "%s.next", record);
+	fd = open(next, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	(void)close(fd);
+	assert_int_equal(rename(next, record), 0);
+}
+
+static void
+holder_removes(const char *record)
+{
+	assert_int_equal(unlink(record), 0);
+}
+
+static void
+holder_keeps(const char *record)
+{
+	(void)record;
+}
+
+/* As restore leaves it: the old one is nobody's, and free. */
+static void
+replaced_while_it_was_locked_is_no_record(void **state)
+{
+	static void (*const cases[])(const char *) = {holder_keeps, holder_replaces,
+						      holder_removes};
+	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8], record[TEMPDIR_MAX + 16];
+	struct local l;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(file, sizeof(file), "%s/pool", dir);
+	(void)snprintf(record, sizeof(record), "%s" SIDECAR_SUFFIX, file);
+	held_record = record;
+	for (unsigned i = 0; i < 3; i++) {
+		(void)unlink(record);
+		begin(&l, file);
+		assert_int_equal(local_store(&l, NULL), 0);
+		local_fini(&l);
+		holder_does = cases[i];
+		local_init(&l);
+		err_clear(&e);
+		assert_int_equal(local_open(&l, file, 4096, &e), i == 0 ? 0 : REPL_E_BUSY);
+		assert_null(holder_does);
+		assert_int_equal(l.present, i == 0);
+		assert_true(i == 0 || strstr(e.text, record));
+		local_fini(&l);
+	}
 	tempdir_free(dir);
 }
 
@@ -437,6 +513,7 @@ main(void)
 		cmocka_unit_test(file_of_a_range_in_pieces),
 		cmocka_unit_test(another_file_is_told_from_the_mapped_one),
 		cmocka_unit_test(second_record_replaces_none),
+		cmocka_unit_test(replaced_while_it_was_locked_is_no_record),
 		cmocka_unit_test(doubt_tells_of_no_growth),
 		cmocka_unit_test(record_tells_whether_the_power_was_kept),
 		cmocka_unit_test(record_belongs_to_the_files_owner),
