@@ -86,7 +86,8 @@ is_contradicted(const struct repl *r, unsigned i, const struct judgement *j)
 
 /*
  * Nor where one has more of a generation than the other, or something else than that: positions
- * tell it. A queued one that was left has its generation up to its own, and no more is known.
+ * tell it. A queued one that was left has its generation up to its own, and no more is known; left
+ * before it told any, not even that.
  */
 static bool
 is_other_part(const struct repl *r, unsigned i, const struct judgement *j)
@@ -96,8 +97,9 @@ is_other_part(const struct repl *r, unsigned i, const struct judgement *j)
 
 	if (j->reason == JUDGE_NEWER || j->reason == JUDGE_DIVERGED)
 		return true;
-	return j->reason == JUDGE_SAME && (mine || meta->state == SIDECAR_UNKNOWN) &&
-	       meta->position != mine;
+	return j->reason == JUDGE_SAME &&
+	       (lineage_is_untold(meta) ||
+		((mine || meta->state == SIDECAR_UNKNOWN) && meta->position != mine));
 }
 
 static struct judgement

@@ -57,6 +57,20 @@ ctl why "$T/b" >"$TMP/out" || fail "why: $(cat "$TMP/out")"
 grep -q "may lack later ones that were acknowledged" "$TMP/out" && grep -q "no position is told" "$TMP/out" ||
 	fail "why: $(cat "$TMP/out")"
 
+# Nor is a program believed that says that it equals the file, which has all.
+for part in "" .repl; do
+	cp -p "$TMP/p$part" "$TMP/said$part"
+	cp -p "$pools/b$part" "$pools/said$part"
+done
+start_api
+configure "$(pool said)"
+ok map "$TMP/said" $size
+ok open 2
+ok close
+stop_api
+equal "$TMP/p" "$TMP/said"
+equal "$TMP/said" "$pools/said"
+
 # Opened where it lies without a promotion, as its session has left it.
 for part in "" .repl; do
 	cp -p "$pools/b$part" "$pools/d$part"
