@@ -5,13 +5,13 @@
 . "$(dirname "$0")/fault.sh"
 [ "$(id -u)" -eq 0 ] && [ "$(stat -f -c %T "$TMP")" = tmpfs ] || exit 77
 sanitized && { echo "skipped: a sanitizer takes more memory than any limit allows"; exit 77; }
-# Where there is swap nobody is ended.
-[ "$(wc -l </proc/swaps)" -le 1 ] || exit 77
-group=/sys/fs/cgroup/memory/${TMP##*/} bound=memory.limit_in_bytes
-[ -d /sys/fs/cgroup/memory ] || group=/sys/fs/cgroup/${TMP##*/} bound=memory.max
+# No swap: the first version bounds it together with memory.
+group=/sys/fs/cgroup/memory/${TMP##*/} bound=memory.limit_in_bytes swap=memory.memsw.limit_in_bytes none=128M
+[ -d /sys/fs/cgroup/memory ] || group=/sys/fs/cgroup/${TMP##*/} bound=memory.max swap=memory.swap.max none=0
 mkdir "$group" 2>/dev/null || exit 77
 trap 'code=$?; [ -z "${SERVE_PID-}" ] || stop "$SERVE_PID"; rmdir "$group"; (exit $code); cleanup' EXIT
 echo 128M >"$group/$bound" || exit 77
+[ ! -e "$group/$swap" ] && [ "$(wc -l </proc/swaps)" -le 1 ] || echo $none >"$group/$swap" || exit 77
 
 start_target
 echo "$SERVE_PID" >"$group/cgroup.procs" || exit 77
