@@ -34,6 +34,12 @@
  */
 #define WRITEBACK (16U << 20)
 
+/*
+ * In memory so much is to be free, or all that it has yet to take: more may have been asked for at
+ * its beginning than ever comes, and some others take theirs meanwhile.
+ */
+#define MEMORY_FREE (16ULL * SPACE_SHARE)
+
 /* Looked at in one call, so that it is soon answered; what is asked for space may have to be read.
  */
 #define KEPT_BYTES (8U << 20)
@@ -54,6 +60,7 @@ struct pooljournal {
 	pthread_mutex_t lock;  /* guards what append changes, and room */
 	uint64_t off;          /* of the region in the sidecar's file */
 	uint64_t room;         /* for messages */
+	uint64_t share;        /* of it what may be filled before memory is asked for again */
 	uint64_t old, old_end; /* of what an earlier one has left, not to be written over */
 	uint64_t writing;   /* of the messages' bytes those before it are on their way to media */
 	uint64_t written;   /* and those before this have come there */
@@ -267,22 +274,53 @@ old_begin(struct pooljournal *j, uint64_t from, struct err *e)
 	return 0;
 }
 
-/* Over what an earlier one has left: its blocks are at hand, and the file gets no shorter. */
+/* What a region of len has yet to take: the blocks of what an earlier one has left are at hand. */
 static int
-journal_space(const struct pooljournal *j, uint64_t len, struct err *e)
+journal_lacks(const struct pooljournal *j, uint64_t len, uint64_t *lacks, uint64_t *size,
+	      struct err *e)
 {
 	struct stat st;
 	uint64_t taken;
-	int rc;
 
 	if (fstat(j->fd, &st))
 		return err_errno(e, REPL_E_IO, errno, "journal: the sidecar's length");
 	taken = (uint64_t)st.st_blocks * 512;
 	taken = taken > j->off ? taken - j->off : 0;
-	rc = taken < len ? space_is_free(j->fd, len - taken, len, e) : 0;
-	if (!rc && (uint64_t)st.st_size < j->off + len)
+	*lacks = taken < len ? len - taken : 0;
+	*size = (uint64_t)st.st_size;
+	return 0;
+}
+
+/* The file gets no shorter. */
+static int
+journal_space(const struct pooljournal *j, uint64_t len, struct err *e)
+{
+	uint64_t lacks, size;
+	int rc = journal_lacks(j, len, &lacks, &size, e);
+
+	if (!rc && lacks)
+		rc = space_is_free(j->fd, lacks, len, e);
+	if (!rc && size < j->off + len)
 		rc = space_extend_sparse(j->fd, j->off + len, e);
 	return rc;
+}
+
+/* As others take memory it is asked for again, before messages up to end are written. */
+static int
+journal_share(struct pooljournal *j, uint64_t end, struct err *e)
+{
+	uint64_t len = JOURNAL_DATA + j->room, lacks, size, share;
+	int rc;
+
+	if (end <= j->share)
+		return 0;
+	rc = journal_lacks(j, len, &lacks, &size, e);
+	if (!rc)
+		rc = space_share(j->fd, lacks < MEMORY_FREE ? lacks : MEMORY_FREE, len, &share, e);
+	if (rc)
+		return err_prefix(e, "STAGE");
+	j->share = share < UINT64_MAX - j->is.bytes ? j->is.bytes + share : UINT64_MAX;
+	return 0;
 }
 
 static int
@@ -312,6 +350,7 @@ journal_make(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct e
 	j->failed = 0;
 	j->resumed = false;
 	j->writing = j->written = 0;
+	j->share = 0;
 	j->room = len - JOURNAL_DATA;
 	atomic_store(&j->phase, PHASE_FILLING);
 	return 0;
@@ -413,6 +452,7 @@ pooljournal_resume(struct pooljournal *j, const struct sidecar *meta, struct err
 	j->is.epoch = meta->epoch;
 	j->failed = 0;
 	j->writing = j->written = 0;
+	j->share = 0;
 	j->resumed = true;
 	atomic_store(&j->phase, PHASE_RESUMING);
 	return 0;
@@ -511,6 +551,8 @@ pooljournal_is_told(struct pooljournal *j, uint64_t *bytes)
 static int
 append_locked(struct pooljournal *j, const uint8_t *msg, size_t len, struct err *e)
 {
+	uint64_t end = j->is.bytes + len;
+
 	if (atomic_load(&j->phase) != PHASE_FILLING)
 		return err_set(e, REPL_E_PROTOCOL, "STAGE when no journal takes any");
 	if (j->failed)
@@ -520,7 +562,9 @@ append_locked(struct pooljournal *j, const uint8_t *msg, size_t len, struct err 
 				    "STAGE of %zu bytes, the journal has room for %" PRIu64, len,
 				    j->room - j->is.bytes);
 	else
-		j->failed = old_cut(j, j->off + JOURNAL_DATA + j->is.bytes + len, e);
+		j->failed = journal_share(j, end, e);
+	if (!j->failed)
+		j->failed = old_cut(j, j->off + JOURNAL_DATA + end, e);
 	if (!j->failed)
 		j->failed = file_write(j->own, msg, len, j->off + JOURNAL_DATA + j->is.bytes, e);
 	if (j->failed)

@@ -21,7 +21,13 @@
  * Where space is memory the kernel makes each page zero, and gives the core away before all of it
  * is done when it likes: so pieces, of some 200 us.
  */
-#define PIECE_MEMORY (2U << 20)
+#define PIECE_MEMORY SPACE_SHARE
+
+/*
+ * So many may take memory at the same time, each its share, before it is used up; and where there
+ * is much it is seldom asked for.
+ */
+#define SHARES 64
 
 #define LITTLE (1U << 20)
 
@@ -131,20 +137,44 @@ space_allocate(int fd, uint64_t size, struct err *e)
 	return space_extend(fd, 0, size, e);
 }
 
-/* 0 or an errno. */
+/*
+ * Blocks are more than those of what it holds where the file system counts its own, or where some
+ * lie behind the end; so they only tell about how much is missing.
+ */
+static uint64_t
+lacking(int fd, uint64_t size)
+{
+	struct stat st;
+	uint64_t has = fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+
+	return has < size ? size - has : 0;
+}
+
+/* Of which it lacks so much. 0, an errno, or a status that is in *e. */
 static int
-allocate(int fd, uint64_t from, uint64_t size)
+allocate(int fd, uint64_t from, uint64_t size, uint64_t lacks, struct err *e)
 {
 	bool memory = is_memory(fd);
-	uint64_t piece = memory ? PIECE_MEMORY : size;
+	uint64_t piece = memory ? PIECE_MEMORY : size, share = 0;
 
 	while (from < size) {
 		uint64_t len = size - from < piece ? size - from : piece;
 
-		if (fallocate(fd, 0, (off_t)from, (off_t)len) == 0)
+		if (share < len) {
+			uint64_t rest = lacking(fd, size);
+			int rc;
+
+			rest = rest < size - from ? rest : size - from;
+			rc = space_share(fd, rest, lacks, &share, e);
+			if (rc)
+				return rc;
+		}
+		if (fallocate(fd, 0, (off_t)from, (off_t)len) == 0) {
 			from += len;
-		else if (errno != EINTR)
+			share -= len;
+		} else if (errno != EINTR) {
 			return errno;
+		}
 		if (memory)
 			(void)sched_yield();
 	}
@@ -154,48 +184,37 @@ allocate(int fd, uint64_t from, uint64_t size)
 int
 space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
 {
-	int errnum;
-	int rc;
+	int rc = check_limit(size, e);
 
-	rc = check_limit(size, e);
 	if (rc)
 		return rc;
 	/* Asked first: an attempt would take the space of others until it fails. */
 	rc = space_is_free(fd, size - from, size - from, e);
 	if (rc)
 		return rc;
-	errnum = allocate(fd, from, size);
-	if (errnum == EOPNOTSUPP || errnum == ENOSYS)
+	rc = allocate(fd, from, size, size - from, e);
+	if (rc == EOPNOTSUPP || rc == ENOSYS)
 		return write_zeros(fd, from, size, e);
-	return errnum ? write_failed(fd, from, size, errnum, e) : 0;
+	return rc > 0 ? write_failed(fd, from, size, rc, e) : rc;
 }
 
-/*
- * Blocks are more than those of what it holds where the file system counts its own, or where some
- * lie behind the end; so they only tell about how much is missing. In memory they are pages, and to
- * ask for those again takes seconds a GiB.
- */
+/* In memory blocks are pages, and to ask for those again takes seconds a GiB. */
 int
 space_complete(int fd, uint64_t size, struct err *e)
 {
-	struct stat st;
-	uint64_t has, lacks;
-	int errnum, rc;
+	uint64_t lacks = lacking(fd, size);
+	int rc;
 
-	if (fstat(fd, &st) != 0)
-		return err_errno(e, err_from_errno(errno), errno, "allocate");
-	has = (uint64_t)st.st_blocks * 512;
-	lacks = has < size ? size - has : 0;
 	if (lacks == 0 && is_memory(fd))
 		return 0;
 	rc = space_is_free(fd, lacks, lacks, e);
 	if (rc)
 		return rc;
-	errnum = allocate(fd, 0, size);
+	rc = allocate(fd, 0, size, lacks, e);
 	/* What can't be asked for is not known better. */
-	if (lacks == 0 && (errnum == EOPNOTSUPP || errnum == ENOSYS))
+	if (lacks == 0 && (rc == EOPNOTSUPP || rc == ENOSYS))
 		return 0;
-	return errnum ? write_failed(fd, size - lacks, size, errnum, e) : 0;
+	return rc > 0 ? write_failed(fd, size - lacks, size, rc, e) : rc;
 }
 
 int
@@ -203,6 +222,19 @@ space_is_free(int fd, uint64_t bytes, uint64_t all, struct err *e)
 {
 	uint64_t have = free_bytes(fd, all);
 
+	return bytes > have ? no_space(bytes, have, e) : 0;
+}
+
+int
+space_share(int fd, uint64_t bytes, uint64_t all, uint64_t *share, struct err *e)
+{
+	uint64_t have;
+
+	*share = UINT64_MAX;
+	if (!is_memory(fd))
+		return 0;
+	have = free_bytes(fd, all);
+	*share = have / SHARES > SPACE_SHARE ? have / SHARES : SPACE_SHARE;
 	return bytes > have ? no_space(bytes, have, e) : 0;
 }
 

@@ -49,4 +49,13 @@ bool space_punch(int fd, uint64_t from, uint64_t to);
  */
 int space_is_free(int fd, uint64_t bytes, uint64_t all, struct err *e);
 
+/*
+ * The same of space that is memory, which others take meanwhile: no call fails beyond what there
+ * is, so it is asked for again each time that *share was taken, SPACE_SHARE or more. Of other space
+ * that is UINT64_MAX.
+ */
+int space_share(int fd, uint64_t bytes, uint64_t all, uint64_t *share, struct err *e);
+
+#define SPACE_SHARE (2U << 20)
+
 #endif

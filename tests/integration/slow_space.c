@@ -3,7 +3,9 @@
  * A library to be loaded before others: fallocate(2) takes SLOW_SPACE milliseconds at least, as
  * where a file system has to write all of a file, and copy_file_range(2) SLOW_COPY; with that set
  * no file becomes another's clone. fsync(2) waits while there is a file of the name SLOW_SYNC, and
- * makes one of that name and ".met"; with SLOW_SYNC_OF only of what has a name that ends so.
+ * makes one of that name and ".met"; with SLOW_SYNC_OF only of what has a name that ends so. What
+ * takes space behind the first 64 KiB of a file, by fallocate(2) or pwrite(2), waits while there is
+ * a file of the name SPACE_GATE.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,8 +21,10 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
+#define GATED  65536
 
 EXPORT int fallocate(int fd, int mode, off_t off, off_t len);
+EXPORT ssize_t pwrite(int fd, const void *p, size_t len, off_t off);
 EXPORT ssize_t copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len,
 			       unsigned flags);
 EXPORT int ioctl(int fd, unsigned long request, ...);
@@ -36,12 +40,32 @@ pause_for(const char *variable)
 	(void)nanosleep(&pause, NULL);
 }
 
+static void
+gate_wait(off_t off)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+	const char *gate = off > GATED ? getenv("SPACE_GATE") : NULL;
+
+	while (gate && access(gate, F_OK) == 0)
+		(void)nanosleep(&pause, NULL);
+}
+
+EXPORT ssize_t
+pwrite(int fd, const void *p, size_t len, off_t off)
+{
+	ssize_t (*real)(int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, "pwrite");
+
+	gate_wait(off);
+	return real(fd, p, len, off);
+}
+
 EXPORT int
 fallocate(int fd, int mode, off_t off, off_t len)
 {
 	int (*real)(int, int, off_t, off_t) = dlsym(RTLD_NEXT, "fallocate");
 
 	pause_for("SLOW_SPACE");
+	gate_wait(off);
 	return real(fd, mode, off, len);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The space of a journal: kept a while for the next one, then given back, in pieces that hold
- * nobody up.
+ * nobody up. Where it is memory, it and that of pools meet what others take of it meanwhile.
  */
 #include "unit.h"
 
@@ -17,6 +17,8 @@
 #include "poolposition.h"
 #include "poolring.h"
 #include "roundlog.h"
+
+#define MIB (1ULL << 20)
 
 int ftruncate(int fd, off_t size);
 int fallocate(int fd, int mode, off_t off, off_t len);
@@ -61,17 +63,38 @@ ftruncate(int fd, off_t size)
 	return (int)syscall(SYS_ftruncate, fd, size);
 }
 
+/* Space that is memory, of which the control groups leave so much. */
+static bool in_memory;
+static uint64_t memory_room = UINT64_MAX;
+static unsigned memory_others; /* who take as much of it as is taken here */
+static bool memory_exceeded;
+
+static void
+memory_take(uint64_t len)
+{
+	uint64_t all = len * (1 + memory_others);
+
+	memory_exceeded |= all > memory_room;
+	memory_room -= all < memory_room ? all : memory_room;
+}
+
+static void
+memory_end(void)
+{
+	in_memory = memory_exceeded = false;
+	memory_room = UINT64_MAX;
+	memory_others = 0;
+}
+
 int
 fallocate(int fd, int mode, off_t off, off_t len)
 {
 	if (mode & FALLOC_FL_PUNCH_HOLE)
 		cut_note(fd, (uint64_t)off, (uint64_t)len);
+	else if (in_memory)
+		memory_take((uint64_t)len);
 	return (int)syscall(SYS_fallocate, fd, mode, off, len);
 }
-
-/* Space that is memory, of which the control groups leave so much. */
-static bool in_memory;
-static uint64_t memory_room = UINT64_MAX;
 
 int __real_fstatfs(int fd, struct statfs *fs);
 int __wrap_fstatfs(int fd, struct statfs *fs);
@@ -97,6 +120,7 @@ static int
 setup(void **state)
 {
 	(void)state;
+	memory_end();
 	return world_new(0, SIZE);
 }
 
@@ -230,10 +254,126 @@ test_little_by_little_is_much(void **state)
 	assert_int_equal(pool_journal_begin(p, sizeof(filled) + PAGE, &err), REPL_E_NOSPC);
 	memory_room = 16 * PAGE;
 	assert_int_equal(pool_journal_begin(p, sizeof(filled) + PAGE, &err), 0);
-	in_memory = false;
-	memory_room = UINT64_MAX;
+	memory_end();
 	assert_int_equal(pool_close(p, true, &err), 0);
 	(void)close(fd);
+}
+
+/* Two that have room each by itself, and not together: the kernel would end somebody. */
+static void
+test_others_take_memory_as_a_pool_is_made(void **state)
+{
+	struct pool *p;
+
+	(void)state;
+	in_memory = true;
+	memory_others = 1;
+	memory_room = 24 * MIB;
+	assert_int_equal(pool_create(store, "q", 16 * MIB, NULL, false, &info, &err), REPL_E_NOSPC);
+	assert_false(memory_exceeded);
+	assert_int_equal(pool_info(store, "q", &info, &err), REPL_E_NOT_FOUND);
+	/* And it is not refused for what it has itself. */
+	memory_others = 0;
+	memory_room = 16 * MIB;
+	assert_int_equal(pool_create(store, "q", 16 * MIB, NULL, false, &info, &err), 0);
+	assert_int_equal(pool_open(store, "q", POOL_WRITE, "writer", &p, &err), 0);
+	memory_others = 1;
+	memory_room = 24 * MIB;
+	assert_int_equal(pool_grow_space(p, 32 * MIB, &err), REPL_E_NOSPC);
+	assert_false(memory_exceeded);
+	assert_int_equal(file_size("q"), 16 * MIB);
+	memory_others = 0;
+	memory_room = 16 * MIB;
+	assert_int_equal(pool_grow_space(p, 32 * MIB, &err), 0);
+	memory_end();
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
+/* Messages until it is full or refused; kept: they have their memory from one before. */
+static int
+journal_fill(struct pool *p, bool kept)
+{
+	const uint64_t room = pool_get_info(p)->meta.journal_len - JOURNAL_DATA;
+	uint8_t msg[3 * PAGE];
+	size_t len = message(msg, 0, pool_get_info(p)->meta.epoch);
+	int rc = 0;
+
+	for (uint64_t bytes = len; !rc && bytes <= room; bytes += len) {
+		rc = pooljournal_append(pool_journal(p), msg, len, &err);
+		if (!rc && !kept)
+			memory_take(len);
+	}
+	return rc;
+}
+
+/* What it was granted at its beginning is taken later, as others take theirs. */
+static void
+test_others_take_memory_as_a_journal_is_filled(void **state)
+{
+	const uint64_t bytes = 36 * MIB;
+	struct pool *p;
+
+	(void)state;
+	pool_old();
+	p = writer();
+	in_memory = true;
+	memory_others = 1;
+	memory_room = bytes + MIB;
+	assert_int_equal(pool_journal_begin(p, bytes, &err), 0);
+	assert_int_equal(journal_fill(p, false), REPL_E_NOSPC);
+	assert_false(memory_exceeded);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 0, &err), REPL_E_NOSPC);
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+	while (pool_journal_tidy(p))
+		;
+	/* And it is not refused for what it has itself, or has from one before. */
+	memory_others = 0;
+	for (unsigned kept = 0; kept < 2; kept++) {
+		memory_room = kept ? 4 * PAGE : bytes + MIB;
+		assert_int_equal(pool_journal_begin(p, bytes, &err), 0);
+		assert_int_equal(journal_fill(p, kept), 0);
+		assert_false(memory_exceeded);
+		assert_int_equal(pool_journal_drop(p, &err), 0);
+	}
+	memory_end();
+	assert_int_equal(pool_close(p, false, &err), 0);
+	assert_int_equal(seen(), 0);
+}
+
+/* Nor was it asked for since by who goes on with one. */
+static void
+test_others_have_taken_memory_as_a_journal_is_resumed(void **state)
+{
+	struct journal_kept kept[JOURNAL_KEPT_MIN];
+	struct pmem_map *map = NULL;
+	bool resumed, more = true;
+	uint64_t bytes;
+	struct pool *p;
+	unsigned count;
+
+	(void)state;
+	pool_old();
+	p = writer_resuming();
+	assert_int_equal(pool_journal_begin(p, 4 * MIB, &err), 0);
+	stage_some(p, 0, MESSAGES, 'n');
+	assert_int_equal(pool_close(p, false, &err), 0);
+	p = writer_resuming();
+	assert_int_equal(pool_map(p, true, &map, &err), 0);
+	assert_int_equal(pool_journal_resume(p, 4 * MIB, &resumed, &err), 0);
+	assert_true(resumed);
+	while (more)
+		assert_int_equal(pool_journal_kept(p, map, &kept_key, kept, JOURNAL_KEPT_MIN,
+						   &count, &bytes, &more, &err),
+				 0);
+	in_memory = true;
+	memory_room = 0;
+	assert_int_equal(journal_fill(p, false), REPL_E_NOSPC);
+	assert_false(memory_exceeded);
+	memory_end();
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+	pmem_map_free(map);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(seen(), 0);
 }
 
 static uint8_t
@@ -443,6 +583,12 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_its_space_is_given_back, setup, world_free),
 		cmocka_unit_test_setup_teardown(test_its_space_holds_nobody_up, setup, world_free),
 		cmocka_unit_test_setup_teardown(test_little_by_little_is_much, setup, world_free),
+		cmocka_unit_test_setup_teardown(test_others_take_memory_as_a_pool_is_made, setup,
+						world_free),
+		cmocka_unit_test_setup_teardown(test_others_take_memory_as_a_journal_is_filled,
+						setup, world_free),
+		cmocka_unit_test_setup_teardown(
+			test_others_have_taken_memory_as_a_journal_is_resumed, setup, world_free),
 		cmocka_unit_test_setup_teardown(test_its_space_holds_no_region_up, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(test_its_space_holds_no_resuming_up, setup,
