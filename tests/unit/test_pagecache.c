@@ -134,12 +134,14 @@ fdatasync(int fd)
 }
 
 static bool hidden; /* the first page that is asked for */
+static unsigned looks;
 
 int
 mincore(void *addr, size_t len, unsigned char *there)
 {
 	int rc = (int)syscall(SYS_mincore, addr, len, there);
 
+	looks++;
 	if (hidden)
 		there[0] = 0;
 	return rc;
@@ -320,10 +322,31 @@ what_is_thrown_out_with_a_page_is_not_missed(void **state)
 		assert_int_equal(media[i], i >= FAR - 6 && i < FAR + 8 ? 2 : i % (FOLIO - 1) == 1);
 }
 
+/* Of a large file that nobody has touched since it was opened. */
+static void
+where_nothing_is_cached_no_page_is_looked_at(void **state)
+{
+	uint64_t range[2] = {0, PAGE}, stat[5];
+
+	(void)state;
+	if (syscall(451, memory, range, stat, 0) && errno == ENOSYS)
+		skip();
+	/* The first one, by which it is seen whether the kernel tells, is read by then. */
+	put(0, 0);
+	put(PAGES / 2, 0);
+	put(PAGES - 1, 1);
+	looks = 0;
+	assert_int_equal(agree(PAGECACHE_MEMORY, PAGES), PAGE);
+	assert_int_equal(media[PAGES - 1], 1);
+	assert_int_equal(looks, 3);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(where_nothing_is_cached_no_page_is_looked_at, begin,
+						end),
 		cmocka_unit_test_setup_teardown(what_is_lost_is_written_or_told, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_stored_meanwhile_stays, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_stored_to_a_lost_page_stays, begin, end),
