@@ -12,14 +12,15 @@
 #include <sys/types.h>
 
 #include "err.h"
+#include "procself.h"
 
 /* Where the kernel tells: DAXMAP_SELF, or a copy of it in a test. */
 struct daxmap_from {
-	const char *maps;  /* as /proc/self/maps */
+	const char *maps;  /* as /proc/thread-self/maps */
 	const char *sysfs; /* as /sys */
 };
 
-#define DAXMAP_SELF ((struct daxmap_from){.maps = "/proc/self/maps", .sysfs = "/sys"})
+#define DAXMAP_SELF ((struct daxmap_from){.maps = PROCSELF "/maps", .sysfs = "/sys"})
 
 /* Whether the character device of that number is one of device DAX. */
 bool daxmap_is_device(const char *sysfs, dev_t number);

@@ -14,6 +14,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "procself.h"
+
 #define RDMA_DEVICES "/sys/class/infiniband"
 #define VERBS_NODES  "/sys/class/infiniband_verbs"
 #define NODE_DIR     "/dev/infiniband/"
@@ -88,7 +90,7 @@ struct pins {
 static void
 pins_look(struct pins *p)
 {
-	FILE *f = fopen("/proc/self/status", "re");
+	FILE *f = fopen(PROCSELF "/status", "re");
 	unsigned long long caps = 0;
 	char line[128];
 

@@ -10,6 +10,8 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
+#include "procself.h"
+
 #define LOOKS   4
 #define LOOK_NS 5000000 /* between them */
 
@@ -47,7 +49,7 @@ mount_device(int fd, dev_t *dev)
 
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) != 0 || !(x.stx_mask & STATX_MNT_ID))
 		return false;
-	f = fopen("/proc/self/mountinfo", "re");
+	f = fopen(PROCSELF "/mountinfo", "re");
 	if (!f)
 		return false;
 	while (!found && getline(&line, &room, f) > 0)

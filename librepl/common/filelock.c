@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "procself.h"
+
 #define ENTRIES_MAX 4096U
 #define INFO_MAX    4096U
 
@@ -34,7 +36,7 @@ info_has_lock(const char *number)
 	ssize_t got;
 	int fd;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%.20s", number);
+	(void)snprintf(path, sizeof(path), PROCSELF "/fdinfo/%.20s", number);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return may_be_one(errno);
@@ -61,7 +63,7 @@ bool
 filelock_ours(const struct stat *st)
 {
 	_Alignas(struct dirent64) char buf[ENTRIES_MAX];
-	int fd = open("/proc/self/fd", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+	int fd = open(PROCSELF "/fd", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
 	bool found = false;
 	ssize_t got;
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "filewrite.h"
+#include "procself.h"
 
 bool
 pagecache_is_dax(int fd)
@@ -360,7 +361,7 @@ pagecache_open(int fd, int *direct, struct err *e)
 	*direct = -1;
 	if (pagecache_is_dax(fd) || pagecache_in_memory(fd))
 		return 0;
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	(void)snprintf(name, sizeof(name), PROCSELF "/fd/%d", fd);
 	*direct = open(name, O_RDWR | O_DIRECT | O_CLOEXEC);
 	if (*direct >= 0)
 		return direct_check(direct, e);

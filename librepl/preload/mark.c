@@ -22,6 +22,7 @@
 
 #include "missedmark.h"
 #include "pools_impl.h"
+#include "procself.h"
 
 static bool
 is_its(const struct pool *p, const char *name)
@@ -35,12 +36,12 @@ is_its(const struct pool *p, const char *name)
 static bool
 name_find(const struct pool *p, int fd, char name[PATH_MAX])
 {
-	char link[32];
+	char link[64];
 	ssize_t n;
 
 	if (realpath(p->path, name) && is_its(p, name))
 		return true;
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	(void)snprintf(link, sizeof(link), PROCSELF "/fd/%d", fd);
 	n = fd < 0 ? -1 : readlink(link, name, PATH_MAX - 1);
 	name[n < 0 ? 0 : n] = '\0';
 	return n > 0 && is_its(p, name);

@@ -26,6 +26,7 @@
 #include "pools.h"
 #include "pools_impl.h"
 #include "proc.h"
+#include "procself.h"
 #include "real.h"
 #include "sidecar.h"
 #include "target.h"
@@ -268,7 +269,7 @@ look(const void *addr)
 		return;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	file[0] = '\0';
-	(void)proc_lines("/proc/self/maps", map_take, (void *)(uintptr_t)addr);
+	(void)proc_lines(PROCSELF "/maps", map_take, (void *)(uintptr_t)addr);
 	since_ns = now_ns();
 	was = MISSED_LOOKING;
 	(void)atomic_compare_exchange_strong(&state, &was, file[0] ? MISSED_FILE : MISSED_NOTHING);

@@ -23,6 +23,7 @@
 #include "pools.h"
 #include "pools_impl.h"
 #include "proc.h"
+#include "procself.h"
 
 struct renamed {
 	const struct stat *st; /* of the file that has the name now */
@@ -114,9 +115,9 @@ device_find(struct renamed *n)
 
 	n->mount = -1;
 	n->dev = n->st->st_dev;
-	(void)snprintf(file, sizeof(file), "/proc/self/fdinfo/%d", n->fd);
+	(void)snprintf(file, sizeof(file), PROCSELF "/fdinfo/%d", n->fd);
 	if (proc_lines(file, fdinfo_take, n) == 0)
-		(void)proc_lines("/proc/self/mountinfo", mountinfo_take, n);
+		(void)proc_lines(PROCSELF "/mountinfo", mountinfo_take, n);
 }
 
 /* A line of maps. */
@@ -205,8 +206,8 @@ pool_look_again(unsigned pool, const char *from, const char *to)
 		return;
 	}
 	device_find(&n);
-	if (proc_lines("/proc/self/maps", map_take, &n))
-		look_failed(pool, n.path, "/proc/self/maps");
+	if (proc_lines(PROCSELF "/maps", map_take, &n))
+		look_failed(pool, n.path, PROCSELF "/maps");
 	else
 		look_done(pool, n.path);
 	(void)close(n.fd);

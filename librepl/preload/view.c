@@ -14,6 +14,7 @@
 
 #include "filelock.h"
 #include "pools_impl.h"
+#include "procself.h"
 #include "real.h"
 
 #define PAGE 4096U
@@ -25,9 +26,9 @@
 int
 view_again(int fd)
 {
-	char path[32];
+	char path[64];
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	(void)snprintf(path, sizeof(path), PROCSELF "/fd/%d", fd);
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -99,7 +100,7 @@ view_is_there(const struct pool *p, uint64_t from, uint64_t end)
 		return true;
 	if (errno == EFAULT || errno == EHWPOISON)
 		return false;
-	return process_vm_readv(getpid(), &to, 1, &last, 1, 0) == 1 || errno != EFAULT;
+	return process_vm_readv(gettid(), &to, 1, &last, 1, 0) == 1 || errno != EFAULT;
 }
 
 size_t

@@ -16,6 +16,7 @@
 #include "filelock.h"
 #include "forks.h"
 #include "localmem.h"
+#include "procself.h"
 #include "words.h"
 
 /* A line of /proc/self/maps: whether addr is the first byte of a file, and of which. */
@@ -36,7 +37,7 @@ line_says(const char *line, uintptr_t addr, uint64_t *ino)
 bool
 holes_mapped_at(const void *addr, const struct stat *st)
 {
-	FILE *f = fopen("/proc/self/maps", "re");
+	FILE *f = fopen(PROCSELF "/maps", "re");
 	char *line = NULL;
 	size_t room = 0;
 	uint64_t ino = 0;

@@ -23,6 +23,7 @@
 #include "lineage.h"
 #include "pagecache.h"
 #include "poolname.h"
+#include "procself.h"
 
 void
 local_init(struct local *l)
@@ -76,7 +77,7 @@ local_again(struct local *l)
 	char name[64];
 
 	if (l->again < 0) {
-		(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", l->fd);
+		(void)snprintf(name, sizeof(name), PROCSELF "/fd/%d", l->fd);
 		l->again = open(name, O_RDWR | O_CLOEXEC);
 	}
 	return l->again < 0 ? l->fd : l->again;
@@ -276,7 +277,7 @@ local_agree(int fd, const void *mem, uint64_t size, enum pagecache_right right, 
 
 	*lost = 0;
 	/* Who has a lock on it that would go, or was given it by another user, does without. */
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	(void)snprintf(name, sizeof(name), PROCSELF "/fd/%d", fd);
 	if (fd < 0 || fstat(fd, &st) ||
 	    (faccessat(AT_FDCWD, name, W_OK, AT_EACCESS) && errno == EACCES))
 		return 0;

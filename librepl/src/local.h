@@ -13,9 +13,10 @@
 #include "calltime.h"
 #include "err.h"
 #include "pagecache.h"
+#include "procself.h"
 #include "sidecar.h"
 
-#define LOCAL_MAPS "/proc/self/maps"
+#define LOCAL_MAPS PROCSELF "/maps"
 
 struct local {
 	char *path;         /* of the sidecar; NULL: no pool file, nothing is kept */

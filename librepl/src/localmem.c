@@ -25,7 +25,7 @@ peek_at(uint8_t *to, const uint8_t *from, size_t len)
 		size_t n = len - done < most ? len - done : most;
 		struct iovec there = {.iov_base = (void *)(uintptr_t)(from + done), .iov_len = n};
 		struct iovec here = {.iov_base = to + done, .iov_len = n};
-		ssize_t got = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+		ssize_t got = process_vm_readv(gettid(), &here, 1, &there, 1, 0);
 
 		if (got > 0) {
 			done += (size_t)got;

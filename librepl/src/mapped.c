@@ -33,7 +33,7 @@ mapped_has(const uint8_t *mem, size_t size, size_t at)
 	struct iovec to = {.iov_base = &byte, .iov_len = 1};
 	struct iovec from = {.iov_base = (void *)(uintptr_t)(mem + at), .iov_len = 1};
 
-	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT)
+	if (process_vm_readv(gettid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT)
 		return true;
 	/* What may be read, and raises SIGBUS; older kernels (before 5.14) don't tell. */
 	return madvise(page, PAGE, MADV_POPULATE_READ) == 0 ||

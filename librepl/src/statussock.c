@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "local.h"
+#include "procself.h"
 
 #define BACKLOG       16
 #define TEMP_NAME_MAX 64
@@ -66,8 +67,8 @@ address_of(int fd, const char *name, struct sockaddr_un *a)
 {
 	memset(a, 0, sizeof(*a));
 	a->sun_family = AF_UNIX;
-	(void)snprintf(a->sun_path, sizeof(a->sun_path), "/proc/self/fd/%d%s%s", fd,
-		       name ? "/" : "", name ? name : "");
+	(void)snprintf(a->sun_path, sizeof(a->sun_path), PROCSELF "/fd/%d%s%s", fd, name ? "/" : "",
+		       name ? name : "");
 }
 
 /* 0, or an errno; *out is the connection. */

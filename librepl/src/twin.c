@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define TWIN_MAPS "/proc/self/maps"
+#include "procself.h"
+
+#define TWIN_MAPS PROCSELF "/maps"
 #define ALIGN     ((size_t)2 << 20) /* so that huge pages stay such */
 
 /* The rest of the mapping at that address, no more than most; 0: it is not a shared one. */

@@ -16,4 +16,11 @@
 /* False: no command of these. Otherwise *rc is 0, or -1 with errno. */
 bool env_run(char *const *word, unsigned count, int *rc);
 
+/*
+ * main(), which calls it, ends by pthread_exit(3), and then go_on(arg) is called by another thread:
+ * of the process's own entry in /proc, which is that of main(), nothing but the state is left by
+ * then. Where it returns, -1 with errno, there is no thread.
+ */
+int env_main_leaves(void (*go_on)(void *arg), void *arg);
+
 #endif

@@ -47,6 +47,18 @@ ok put $MIB 4096 2
 ok persist 0 $MIB 4096
 [ "$(stat -c %b "$here/local")" -eq "$blocks" ] || fail "holes were filled"
 
+# Nor where it is compared since it was lost, by a program whose main() has left meanwhile.
+ok set reconnect-max 500
+ok close
+ok open 4
+ok leave
+fill
+hurt kill
+ok put $MIB 4096 3
+ok persist 0 $MIB 4096
+wait_for 20 established 0 || fail "it does not come back: $TEXT"
+[ "$(stat -c %b "$here/local")" -eq "$blocks" ] || fail "holes were filled by who has no main()"
+
 # Nor does a block that differs, among holes.
 ok put $((3 * MIB)) 4096 2
 crash

@@ -7,6 +7,9 @@
  * nobody could tell from a look before, and has it locked when the replica was lost, which it waits
  * for when it has said that it has opened it, and is back. What the library has open of the file
  * is closed at the end.
+ *
+ * api_lock FILE left - locks it, opens it, and its main() leaves by pthread_exit(3), before the
+ * replica is lost; that was so when it has said that it is open.
  */
 #include <librepl.h>
 
@@ -23,6 +26,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "api_env.h"
 
 #define SIZE (64UL << 20)
 
@@ -146,23 +151,63 @@ amid_closing(const struct repl_config *cfg, char *pool)
 	return rc;
 }
 
+struct left {
+	struct repl_config *cfg;
+	struct repl *r;
+	char *pool;
+};
+
+static void
+left(void *arg)
+{
+	const struct left *l = arg;
+	int rc = lost_and_back(l->r, l->pool);
+
+	if (!rc && !is_locked(watched)) {
+		(void)fprintf(stderr, "not locked any more when the replica is back\n");
+		rc = 1;
+	}
+	rc |= repl_close(l->r) != 0;
+	repl_config_free(l->cfg);
+	if (!rc && !is_locked(watched)) {
+		(void)fprintf(stderr, "not locked any more after repl_close()\n");
+		rc = 1;
+	}
+	exit(rc);
+}
+
+static int
+main_leaves(struct repl_config *cfg, char *pool)
+{
+	static struct left l;
+
+	l.cfg = cfg;
+	l.pool = pool;
+	if (repl_open(cfg, pool, SIZE, REPL_OPEN_CREATE, &l.r))
+		(void)fprintf(stderr, "%s\n", repl_errormsg());
+	else
+		(void)env_main_leaves(left, &l);
+	return 1;
+}
+
 int
 main(int argc, char **argv)
 {
+	bool by_amid = argc > 2 && strcmp(argv[2], "amid") == 0;
 	struct flock lock = {.l_type = F_WRLCK};
 	int fd = argc >= 2 ? open(argv[1], O_RDWR | O_CREAT, 0600) : -1, rc = 1;
 	char *pool = MAP_FAILED;
 	struct repl_config *cfg = NULL;
 
 	watched = fd;
-	if (fd < 0 || ftruncate(fd, (off_t)SIZE) || (argc == 2 && fcntl(fd, F_SETLK, &lock)))
+	if (fd < 0 || ftruncate(fd, (off_t)SIZE) || (!by_amid && fcntl(fd, F_SETLK, &lock)))
 		return 2;
 	pool = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (pool == MAP_FAILED || repl_config_new(&cfg) || repl_config_load(cfg, NULL))
 		return 2;
 	memset(pool, 'a', 10000);
 	if (argc > 2) {
-		rc = amid_closing(cfg, pool);
+		rc = by_amid ? amid_closing(cfg, pool) : main_leaves(cfg, pool);
 		repl_config_free(cfg);
 		return rc;
 	}

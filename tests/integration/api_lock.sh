@@ -14,19 +14,25 @@ REPL_CONFIG=$TMP/repl.conf timeout -k 5 60 "$BUILD/tests/integration/api_lock" "
 ctl verify "$TMP/pool" "$T/locked" >/dev/null || lost "the replica differs"
 ctl remove --force "$T/locked" >/dev/null || fail "remove"
 
+# lost_while MODE: its replica is lost while it is open, and comes back.
+lost_while() {
+	REPL_CONFIG=$TMP/repl.conf timeout -k 5 60 "$BUILD/tests/integration/api_lock" "$TMP/$1" "$1" >"$TMP/said" 2>"$TMP/err" &
+	pid=$!
+	PIDS="$PIDS $pid"
+	wait_for 20 grep -q open "$TMP/said" || fail "it does not open: $(cat "$TMP/err")"
+	for child in $(children "$SERVE_PID"); do
+		kill -KILL "$child"
+	done
+	wait "$pid" || fail "$1: ended with $?: $(cat "$TMP/err")"
+	ctl verify "$TMP/$1" "$T/locked" >/dev/null || lost "the replica differs"
+	ctl remove --force "$T/locked" >/dev/null || fail "remove"
+}
+
 # What it locks while the library is about to close a descriptor of the file stays locked, too.
 echo "reconnect-max = 300" >>"$TMP/repl.conf"
-REPL_CONFIG=$TMP/repl.conf "$BUILD/tests/integration/api_lock" "$TMP/amid" amid >"$TMP/said" 2>"$TMP/err" &
-pid=$!
-PIDS="$PIDS $pid"
-wait_for 20 grep -q open "$TMP/said" || fail "it does not open: $(cat "$TMP/err")"
-for child in $(children "$SERVE_PID"); do
-	kill -KILL "$child"
-done
-wait_for 60 gone "$pid" || fail "it does not end"
-wait "$pid" || fail "amid: ended with $?: $(cat "$TMP/err")"
-ctl verify "$TMP/amid" "$T/locked" >/dev/null || lost "the replica differs"
-ctl remove --force "$T/locked" >/dev/null || fail "remove"
+lost_while amid
+# So it does where main() has left, whose /proc/self/fd is empty from then on.
+lost_while left
 
 for name in 'of
 two lines' 'of\012one'; do

@@ -16,7 +16,7 @@ start_serve
 start_api
 configure "$(pool p)"
 ok map "$TMP/p" $MIB
-refused REPL_E_LIMIT "which file is mapped, if any: /proc/self/maps: Too many open files" open 1
+refused REPL_E_LIMIT "which file is mapped, if any: /proc/thread-self/maps: Too many open files" open 1
 [ ! -e "$TMP/serve/pools/p" ] || fail "the pool was made"
 ok open 1
 ok put 0 $MIB 1

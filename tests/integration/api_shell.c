@@ -28,6 +28,7 @@
  *   busy LANE                         calls from two threads at once in one lane
  *   thread                            the error text of another thread
  *   chdir DIRECTORY
+ *   leave                             main() does, by pthread_exit(3); a thread goes on
  *   and those of api_env.h
  */
 #include <errno.h>
@@ -80,7 +81,11 @@ struct shell {
 	unsigned worker_count;
 	atomic_bool stop;
 	char text[8192];
+	char *line; /* of the command */
+	size_t room;
 };
+
+static void commands_go_on(void *arg);
 
 struct words {
 	unsigned count;
@@ -423,6 +428,12 @@ do_thread(struct shell *s)
 	return 0;
 }
 
+static int
+do_leave(struct shell *s)
+{
+	return env_main_leaves(commands_go_on, s) ? REPL_E_FAILED : 0;
+}
+
 /* ---- threads at work ---- */
 
 static double
@@ -654,6 +665,8 @@ run(struct shell *s, const struct words *w)
 		return do_close(s);
 	if (strcmp(c, "thread") == 0)
 		return do_thread(s);
+	if (strcmp(c, "leave") == 0)
+		return do_leave(s);
 	if (strcmp(c, "chdir") == 0)
 		return chdir(w->w[1]) ? REPL_E_FAILED : 0;
 	return run_io(s, w);
@@ -684,22 +697,35 @@ answer(struct shell *s, char *line)
 	(void)fflush(stdout);
 }
 
+static int
+commands(struct shell *s)
+{
+	/* Also what a signal has interrupted. */
+	while (getline(&s->line, &s->room, stdin) > 0 || (ferror(stdin) && errno == EINTR)) {
+		if (!ferror(stdin))
+			answer(s, s->line);
+		clearerr(stdin);
+	}
+	free(s->line);
+	(void)repl_close(s->r);
+	repl_config_free(s->cfg);
+	unmap(s);
+	return 0;
+}
+
+/* In place of main(), whose last command is answered here. */
+static void
+commands_go_on(void *arg)
+{
+	(void)printf("%s 0 \n", status_name(0));
+	(void)fflush(stdout);
+	exit(commands(arg));
+}
+
 int
 main(void)
 {
-	struct shell s = {.fd = -1};
-	char *line = NULL;
-	size_t room = 0;
+	static struct shell s = {.fd = -1};
 
-	/* Also what a signal has interrupted. */
-	while (getline(&line, &room, stdin) > 0 || (ferror(stdin) && errno == EINTR)) {
-		if (!ferror(stdin))
-			answer(&s, line);
-		clearerr(stdin);
-	}
-	free(line);
-	(void)repl_close(s.r);
-	repl_config_free(s.cfg);
-	unmap(&s);
-	return 0;
+	return commands(&s);
 }

@@ -15,7 +15,7 @@ start_api
 configure "$(pool p)"
 nsenter -m -t "$(api_child)" mount -t tmpfs none /proc || fail "/proc stays"
 ok map "$TMP/p" $MIB
-refused REPL_E_FAILED "mount /proc, or name the file by 'pool-file': /proc/self/maps: No such file" open 1
+refused REPL_E_FAILED "mount /proc, or name the file by 'pool-file': /proc/thread-self/maps: No such file" open 1
 ok set pool-file "$TMP/p"
 ok set lanes 2
 ok open 1

@@ -3,7 +3,7 @@
  * A library to be loaded before others. With CALL_FAILS="fsync 2" the second fsync(2) of the
  * program fails as that of a failing device does, with "fsync 2-4" up to the fourth, and flock(2)
  * as where a file system's server is out of locks, rename(2) as over a mount point; "killed 1" is
- * killed at its first rename; "maps 1" is fopen(3) of /proc/self/maps;
+ * killed at its first rename; "maps 1" is fopen(3) of /proc/thread-self/maps;
  * "object" and "array" are json-c's that find no memory.
  */
 #include <dlfcn.h>
@@ -66,8 +66,9 @@ fopen(const char *path, const char *mode)
 {
 	FILE *(*real)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen");
 
-	return strcmp(path, "/proc/self/maps") == 0 && fails("maps", EMFILE) ? NULL
-									     : real(path, mode);
+	return strcmp(path, "/proc/thread-self/maps") == 0 && fails("maps", EMFILE)
+		       ? NULL
+		       : real(path, mode);
 }
 
 EXPORT int
