@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "boot.h"
@@ -505,8 +507,9 @@ piece_parse(const char *line, struct piece *p)
 		  strncmp(line + at + len - strlen(gone), gone, strlen(gone)) == 0;
 	if (p->gone)
 		len -= strlen(gone);
+	/* What is longer can't be looked up as a whole either. */
 	if (len >= sizeof(p->path))
-		return true;
+		len = sizeof(p->path) - 1;
 	memcpy(p->path, line + at, len);
 	p->path[len] = '\0';
 	path_undo(p);
@@ -517,8 +520,9 @@ piece_parse(const char *line, struct piece *p)
 struct found {
 	struct local_range *what;
 	size_t done;
-	uint64_t inode;
-	bool gone; /* it has that name no more */
+	uint64_t inode; /* of what->path */
+	bool gone;      /* it has that name no more */
+	bool begins;    /* something is mapped at its first byte */
 };
 
 /*
@@ -531,6 +535,8 @@ piece_take(const struct piece *p, uintptr_t addr, size_t size, struct found *f)
 	struct local_range *w = f->what;
 	uintptr_t at = addr + f->done;
 
+	if (p->from <= addr && addr < p->to)
+		f->begins = true;
 	if (p->is_private && p->from < addr + size && addr < p->to)
 		w->is_private = true;
 	if (!*p->path || p->from > at || at >= p->to)
@@ -588,19 +594,63 @@ maps_find(const void *addr, size_t size, struct found *f, struct err *e)
 		return maps_unread(errno, e);
 	if (!maps_search(maps, (uintptr_t)addr, size, f))
 		rc = maps_unread(errno, e);
+	else if (!f->begins)
+		rc = err_set(e, REPL_E_FAILED,
+			     "can't tell which file is mapped, name it by 'pool-file': nothing is "
+			     "at %p in " LOCAL_MAPS,
+			     addr);
 	(void)fclose(maps);
 	return rc;
+}
+
+/* The maps of older kernels (before 6.8) have the inode of the layer that the file is in. */
+static bool
+is_overlaid(const char *path)
+{
+	struct statfs fs;
+
+	return statfs(path, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+static bool
+has_its_name(const struct found *f, const struct stat *st)
+{
+	return st->st_ino == f->inode || is_overlaid(f->what->path);
+}
+
+/*
+ * Whether it is a regular file. Its name may lead elsewhere by now, as in another root directory or
+ * with other rights than when it was mapped: it is not memory of no file for that.
+ */
+static int
+found_check(const struct found *f, bool *regular, struct err *e)
+{
+	const char *path = f->what->path;
+	struct stat st;
+
+	if (stat(path, &st))
+		return err_errno(e, REPL_E_FAILED, errno,
+				 "can't tell which file is mapped, name it by 'pool-file': %s",
+				 path);
+	if (!has_its_name(f, &st))
+		return err_set(e, REPL_E_FAILED,
+			       "can't tell which file is mapped, name it by 'pool-file': %s is "
+			       "another one",
+			       path);
+	*regular = S_ISREG(st.st_mode);
+	return 0;
 }
 
 int
 local_find_range(const void *addr, size_t size, struct local_range *range, struct err *e)
 {
 	struct found f = {.what = range};
-	struct stat st;
+	bool regular = false;
 	int rc = maps_find(addr, size, &f, e);
 
-	if (rc || !range->path || f.gone || f.done < size || stat(range->path, &st) ||
-	    !S_ISREG(st.st_mode)) {
+	if (!rc && range->path && !f.gone && f.done >= size)
+		rc = found_check(&f, &regular, e);
+	if (!regular) {
 		free(range->path);
 		range->path = NULL;
 		range->off = 0;
@@ -614,10 +664,9 @@ is_mapped(const struct found *f, const struct stat *file)
 {
 	struct stat st;
 
-	if (f->gone)
+	if (f->gone || stat(f->what->path, &st) || !has_its_name(f, &st))
 		return f->inode == file->st_ino;
-	return stat(f->what->path, &st) == 0 && st.st_dev == file->st_dev &&
-	       st.st_ino == file->st_ino;
+	return st.st_dev == file->st_dev && st.st_ino == file->st_ino;
 }
 
 int

@@ -109,7 +109,7 @@ int local_store(struct local *l, struct err *e);
 /*
  * The file that is mapped shared at addr from its start and for at least size bytes, in however
  * many pieces, from LOCAL_MAPS: *path is a new string, or NULL if there is none. An error, with
- * NULL, if nobody can tell.
+ * NULL, if nobody can tell, as where its name does not lead to it.
  */
 int local_find_file(const void *addr, size_t size, char **path, struct err *e);
 

@@ -109,6 +109,21 @@ processes "$(ulimit -u)"
 comes_back
 done_with
 
+# A file that it has mapped before, and whose name it can't look up any more, is not taken for memory of no file, of which no
+# record is kept and nothing is locked.
+mkdir -m 700 "$TMP/closed"
+mkdir -m 777 "$TMP/records"
+start_api
+configure "$(pool closed)"
+ok map "$TMP/closed/pool" $MIB
+ok become "$user"
+refused REPL_E_FAILED "can't tell which file is mapped.*'pool-file'.*$TMP/closed/pool: Permission denied" open 1
+[ ! -e "$TMP/serve/pools/closed" ] || fail "the pool was made"
+ok set pool-file "$TMP/records/closed"
+ok open 1
+[ -s "$TMP/records/closed.repl" ] || fail "no record is kept"
+done_with
+
 opened root
 mkdir "$TMP/empty"
 ok root "$TMP/empty"

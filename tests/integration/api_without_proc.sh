@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Where /proc is not mounted, as in a bare chroot, a pool in a file is not taken for one that is in none, of which no record
-# is kept: it is refused, until the file is named. TCP looks after idle lanes as elsewhere.
+# is kept: it is refused, until the file is named. TCP looks after idle lanes as elsewhere. So it is where the name that /proc
+# tells leads nowhere, or to another file; not where the file is on overlayfs, where older kernels tell its layer's number.
 . "$(dirname "$0")/api_lib.sh"
 # The leak sanitizer needs /proc at the end of the program.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
@@ -25,4 +26,33 @@ ok persist 0 0 $MIB
 [ -s "$TMP/p.repl" ] || fail "no record is kept"
 ok close
 equal "$TMP/p" "$TMP/serve/pools/p"
+stop_api
+
+start_api
+configure "$(pool under)"
+mkdir "$TMP/disk"
+ok map "$TMP/disk/under" $MIB
+nsenter -m -t "$(api_child)" mount -t tmpfs none "$TMP/disk" || fail "nothing is mounted on it"
+refused REPL_E_FAILED "can't tell which file is mapped.*'pool-file': $TMP/disk/under: No such file" open 1
+nsenter -m -t "$(api_child)" truncate -s $MIB "$TMP/disk/before" "$TMP/disk/under" || fail "no other file"
+[ "$(nsenter -m -t "$(api_child)" stat -c %i "$TMP/disk/under")" != "$(stat -c %i "$TMP/disk/under")" ] || fail "two of a number"
+refused REPL_E_FAILED "can't tell which file is mapped.*'pool-file': $TMP/disk/under is another one" open 1
+[ ! -e "$TMP/serve/pools/under" ] || fail "the pool was made"
+nsenter -m -t "$(api_child)" umount "$TMP/disk" || fail "it stays mounted"
+ok open 1
+[ -s "$TMP/disk/under.repl" ] || fail "no record is kept"
+ok close
+stop_api
+
+start_api
+configure "$(pool over)"
+mkdir "$TMP/over" "$TMP/lower" "$TMP/upper" "$TMP/work"
+truncate -s $MIB "$TMP/lower/over"
+if nsenter -m -t "$(api_child)" mount -t overlay none "$TMP/over" \
+	-o "lowerdir=$TMP/lower,upperdir=$TMP/upper,workdir=$TMP/work"; then
+	ok map "$TMP/over/over" $MIB
+	ok open 1
+	[ -s "$TMP/upper/over.repl" ] || fail "no record is kept"
+	ok close
+fi
 stop_api

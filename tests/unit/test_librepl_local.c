@@ -2,13 +2,15 @@
 /*
  * Of two that open a pool which has no record yet, one gets it and the other is
  * told, as is who got the lock of one that is no more; a record that names updates which the pool
- * may lack is refused. The file of a range is found however that was mapped. Who only looks whether
- * media have lost something is kept from nothing by a device that can't be read.
+ * may lack is refused. The file of a range is found however that was mapped, or it is told that it
+ * can't be. Who only looks whether media have lost something is kept from nothing by a device that
+ * can't be read.
  */
 #include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -458,6 +460,45 @@ another_file_is_told_from_the_mapped_one(void **state)
 	tempdir_free(dir);
 }
 
+/* What can't be looked up is not taken for memory of no file, nor is what is not in the maps. */
+static void
+file_that_can_not_be_told(void **state)
+{
+	char dir[TEMPDIR_MAX], name[200], *found;
+	struct err e;
+	uint8_t *at;
+	int fd;
+
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	assert_int_equal(chdir(dir), 0);
+	memset(name, 'd', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	/* So that the path of what is in it is longer than one may be. */
+	for (unsigned i = 0; i < PATH_MAX / sizeof(name) + 1; i++) {
+		assert_int_equal(mkdir(name, 0700), 0);
+		assert_int_equal(chdir(name), 0);
+	}
+	fd = file_of("pool");
+	at = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(local_find_file(at, PAGES * PAGE, &found, &e), REPL_E_FAILED);
+	assert_null(found);
+	assert_non_null(strstr(e.text, "can't tell which file is mapped"));
+	assert_int_equal(unlink("pool"), 0);
+	expect_file(at, NULL);
+	assert_int_equal(munmap(at, PAGES * PAGE), 0);
+	assert_int_equal(local_find_file(at, PAGES * PAGE, &found, &e), REPL_E_FAILED);
+	assert_null(found);
+	(void)close(fd);
+	for (unsigned i = 0; i < PATH_MAX / sizeof(name) + 1; i++) {
+		assert_int_equal(chdir(".."), 0);
+		assert_int_equal(rmdir(name), 0);
+	}
+	assert_int_equal(chdir("/"), 0);
+	tempdir_free(dir);
+}
+
 int __wrap_pagecache_open(int fd, int *direct, struct err *e);
 int __wrap_pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e);
 
@@ -512,6 +553,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(file_of_a_range_in_pieces),
 		cmocka_unit_test(another_file_is_told_from_the_mapped_one),
+
+		cmocka_unit_test(file_that_can_not_be_told),
 		cmocka_unit_test(second_record_replaces_none),
 		cmocka_unit_test(replaced_while_it_was_locked_is_no_record),
 		cmocka_unit_test(doubt_tells_of_no_growth),
