@@ -39,11 +39,12 @@ next_unanswered(struct ctl *c, bool promotion)
 	char *word = out_quote(c->target_text);
 	const char *replica = word ? word : "TARGET/POOL";
 
+	/* In this order: what info tells while it goes on is not what it comes to. */
 	ctl_next(c,
-		 "the target may still be at it: replctl info %s tells whether it is %sthe "
-		 "primary; if %s, and replctl status %s shows no session of this command any "
-		 "more, the same again; promote no other replica before that is clear",
-		 replica, promotion ? "" : "still ", promotion ? "not" : "so", c->host_text);
+		 "the target may still be at it: when replctl status %s shows no session of this "
+		 "command any more, replctl info %s tells whether it is %sthe primary; if %s, the "
+		 "same again; promote no other replica before that is clear",
+		 c->host_text, replica, promotion ? "" : "still ", promotion ? "not" : "so");
 	free(word);
 }
 

@@ -551,7 +551,9 @@ handle_pool_promote(struct state *s, struct json_object *params, struct reply *r
 		return r->err.code;
 	memset(&info, 0, sizeof(info));
 	state_quiet(s);
+	state_work_begin(s, "promote", name);
 	rc = pool_promote(s->store, name, s->peer, force, &info, &r->err);
+	state_work_end(s);
 	if (rc == REPL_E_BUSY && force)
 		dispatch_next(r,
 			      "end that: on the target, 'fuser -v' of the pool's file and of the "
@@ -592,13 +594,17 @@ handle_pool_demote(struct state *s, struct json_object *params, struct reply *r)
 {
 	struct pool_info info;
 	const char *name;
+	int rc;
 
 	if (handlers_get_name(params, &name, &r->err))
 		return r->err.code;
 	memset(&info, 0, sizeof(info));
 	state_quiet(s);
-	if (pool_demote(s->store, name, s->peer, &info, &r->err))
-		return r->err.code;
+	state_work_begin(s, "demote", name);
+	rc = pool_demote(s->store, name, s->peer, &info, &r->err);
+	state_work_end(s);
+	if (rc)
+		return rc;
 	r->result = info_new(s, &info);
 	return REPL_OK;
 }

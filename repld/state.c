@@ -176,8 +176,33 @@ state_quiet(struct state *s)
 	s->warm = NULL;
 }
 
-int
-state_pool_open(struct state *s, const struct state_opening *o, struct err *e)
+static void
+publish_now(struct state *s)
+{
+	s->dirty = true;
+	s->published_ns = 0;
+	state_publish(s);
+}
+
+void
+state_work_begin(struct state *s, const char *what, const char *name)
+{
+	s->work = what;
+	(void)snprintf(s->pool_name, sizeof(s->pool_name), "%s", name);
+	publish_now(s);
+}
+
+void
+state_work_end(struct state *s)
+{
+	s->work = NULL;
+	if (!s->pool)
+		s->pool_name[0] = '\0';
+	publish_now(s);
+}
+
+static int
+pool_take(struct state *s, const struct state_opening *o, struct err *e)
 {
 	const struct pool_claim claim = {.writer = s->peer,
 					 .chain = o->chain,
@@ -209,16 +234,24 @@ state_pool_open(struct state *s, const struct state_opening *o, struct err *e)
 	s->positions = o->waits == WAITS_NEVER;
 	/* Who opens a pool opens lanes next. */
 	s->warm = fab_warm_new();
-	s->dirty = true;
-	/* At once: a writer on record of which no session says that it has the pool looks dead. */
-	if (write)
-		s->published_ns = 0;
-	(void)snprintf(s->pool_name, sizeof(s->pool_name), "%s", o->name);
 	return REPL_OK;
 out:
 	/* Nothing was written, so the pool is what it was. */
 	pmem_map_free(map);
 	(void)pool_close(pool, true, NULL);
+	return rc;
+}
+
+int
+state_pool_open(struct state *s, const struct state_opening *o, struct err *e)
+{
+	int rc;
+
+	/* What a dead writer has left is brought in. */
+	state_work_begin(s, "open", o->name);
+	rc = pool_take(s, o, e);
+	/* At once: a writer on record of which no session says that it has the pool looks dead. */
+	state_work_end(s);
 	return rc;
 }
 
@@ -692,6 +725,9 @@ state_entry(const struct state *s)
 		describe_add_text(o, "pool", s->pool_name);
 		describe_add_text(o, "mode", s->write ? "write" : "read");
 		control_add(o, "overrides", describe_overrides(s->conf, &s->probe.profile));
+	} else if (s->work) {
+		describe_add_text(o, "pool", s->pool_name);
+		describe_add_text(o, "mode", s->work);
 	}
 	describe_add_u64(o, "lanes", s->lanes);
 	if (s->pool && s->report)

@@ -68,8 +68,9 @@ struct state {
 	struct gen_id made_id;          /* its UUID */
 	bool made_untold;               /* nothing shows that the peer knows of it */
 	char id[32];
-	char peer[STATE_PEER_MAX];           /* printable */
-	char pool_name[TARGET_POOL_MAX + 1]; /* "" if none is open */
+	char peer[STATE_PEER_MAX]; /* printable */
+	const char *work; /* what it is doing to a pool that it has not open; NULL: nothing */
+	char pool_name[TARGET_POOL_MAX + 1]; /* of what is open or at work on; "": none */
 };
 
 void state_init(struct state *s, const struct conf *c);
@@ -116,6 +117,13 @@ void state_pool_made(struct state *s, const struct pool_info *info, bool again);
 
 /* The peer has sent another request. */
 void state_heard(struct state *s);
+
+/*
+ * What goes on until state_work_end() may take long, and goes on without its peer: status tells of
+ * it. No pool is open; what: a constant.
+ */
+void state_work_begin(struct state *s, const char *what, const char *name);
+void state_work_end(struct state *s);
 
 /* No pool is open, and nothing of the session uses memory that mapping would disturb, see pmem.h.
  */

@@ -47,6 +47,18 @@ is_replica() {
 	! is_primary && grep -q '"state"' "$TMP/info"
 }
 
+# told_at_work COMMAND: both forms of status tell of a session that does it to the pool.
+told_at_work() {
+	ctl status "$T" >"$TMP/status" && grep -q "^it's  *$1 " "$TMP/status" &&
+		ctl --json status "$T" >"$TMP/status" && python3 -c 'import json, sys
+sessions = json.load(open(sys.argv[1]))["sessions"]
+sys.exit([(s["pool"], s["mode"]) for s in sessions] != [("it\x27s", sys.argv[2])])' "$TMP/status" "$1"
+}
+
+nobody_at_work() {
+	ctl status "$T" >"$TMP/status" && grep -q "^no session has a pool open" "$TMP/status"
+}
+
 # as_in_front ARG...: as ctl_start, but that an interrupt is not ignored, as a shell has it for what is in its background.
 as_in_front() {
 	REPL_CONFIG=$TMP/login.conf python3 -c 'import os, signal, sys
@@ -57,7 +69,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$REPLCTL" "$@" </dev/null >"$TMP/bg.out" 2
 }
 
 # unanswered COMMAND COME-ABOUT WORDS [SIGNAL]: its connection is lost, or it gets that signal, while the target is at it, it tells by which look the same again
-# is right, and it comes to its end.
+# is right, status tells that it is at it, and it comes to its end.
 unanswered() {
 	relay
 	: >"$GATE"
@@ -73,10 +85,12 @@ unanswered() {
 		signalled KILL "$RELAY_PID"
 		wait "$CTL_PID" && fail "$1: answered: $(cat "$TMP/bg.out" "$TMP/bg.err")"
 	fi
-	grep -q "^next: the target may still be at it: replctl info '$VIA/it'.* tells whether it is $3, .*promote no other replica" "$TMP/bg.err" ||
+	grep -q "^next: the target may still be at it: when replctl status $VIA shows no session .*, replctl info '$VIA/it'.* tells whether it is $3, .*promote no other replica" "$TMP/bg.err" ||
 		fail "$1: $(cat "$TMP/bg.err")"
+	wait_for 20 told_at_work "$1" || fail "$1: status does not tell of it: $(cat "$TMP/status")"
 	rm "$GATE" "$GATE.met"
 	wait_for 20 "$2" || fail "$1: it did not go on"
+	wait_for 20 nobody_at_work || fail "$1: status does not tell that it is done: $(cat "$TMP/status")"
 }
 
 unanswered promote is_primary "the primary; if not"
