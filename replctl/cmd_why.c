@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ask.h"
+#include "boot.h"
 #include "commands.h"
 #include "control.h"
 #include "fileclaim.h"
@@ -169,15 +170,21 @@ judge_left(struct why *w, const char *word, const struct sidecar *s)
 
 /* What it had is to be had from a replica, but for a device's, which the record alone is of. */
 static void
-judge_gone(struct why *w, const char *word, bool writer_open)
+judge_gone(struct why *w, const char *word, enum boot_power power)
 {
+	const char *device = "";
+
+	if (power == BOOT_KEPT)
+		device = "if it is the pool-file of a device, start the program; else ";
+	else if (power == BOOT_UNTOLD)
+		device = "if it is the pool-file of a device, and this machine has not lost its "
+			 "power since, start the program; else ";
 	w->reason = REPL_REASON_DAMAGED;
 	w->meaning = "the record beside the file is there, the file is not";
 	(void)snprintf(w->next, sizeof(w->next),
-		       "if it is the pool-file of a device%s, start the program; else replctl "
-		       "newest TARGET/POOL (with the other replicas behind it) tells which has "
-		       "all; then replctl restore TARGET/POOL %s",
-		       writer_open ? ", and this machine has not lost its power since" : "", word);
+		       "%sreplctl newest TARGET/POOL (with the other replicas behind it) tells "
+		       "which has all; then replctl restore TARGET/POOL %s",
+		       device, word);
 }
 
 /* A restore leaves such a record beside a primary alone: the data are those of before, or the new
@@ -215,12 +222,50 @@ static void
 judge_closing(struct why *w, const struct sidecar *s)
 {
 	w->reason = s->writer_open ? REPL_REASON_WRITER_GONE : REPL_REASON_NONE;
-	evidence_add(w, s->writer_open
-				? "the program that replicates it has ended without closing it"
-				: "the program has closed it in order");
-	if (!s->writer_open)
+	if (!s->writer_open) {
 		w->meaning = "the record tells of nothing wrong; what a replica has is told "
 			     "by its target";
+		evidence_add(w, "the program has closed it in order");
+	} else if (boot_power(s) == BOOT_CUT) {
+		w->meaning = "the file may lack what its replicas have";
+		evidence_add(w, "this machine was started anew since the file's program ended "
+				"without closing it, or a sync of the file has failed");
+	} else {
+		evidence_add(w, "the program that replicates it has ended without closing it");
+	}
+}
+
+/* A program that is started makes the replicas equal to the file. */
+static void
+next_own(struct why *w, const char *word, const struct sidecar *s)
+{
+	enum boot_power power = boot_power(s);
+
+	if (power == BOOT_CUT)
+		(void)snprintf(w->next, sizeof(w->next),
+			       "replctl newest TARGET/POOL (with the other replicas behind it) "
+			       "before all else; only where the program makes its data durable "
+			       "before they are replicated, so that the file has all, it goes on "
+			       "from the file");
+	else if (s->writer_open)
+		(void)snprintf(
+			w->next, sizeof(w->next),
+			"%sstart the program again: it compares and brings its replicas up; "
+			"where it is refused its message says why",
+			power == BOOT_KEPT
+				? ""
+				: "if this machine has lost its power since, the file may "
+				  "lack what replicas have: replctl newest TARGET/POOL (with "
+				  "the other replicas behind it) before all else; otherwise ");
+	else if (is_file(w->file))
+		(void)snprintf(w->next, sizeof(w->next),
+			       "replctl verify %s TARGET/POOL; a replica that lacks "
+			       "something gets it when the program is started",
+			       word);
+	else
+		(void)snprintf(w->next, sizeof(w->next),
+			       "start the program, which compares and brings its replicas up; what "
+			       "a replica has: replctl why TARGET/POOL");
 }
 
 /* The record of the file, and of no replica. */
@@ -242,22 +287,8 @@ judge_own(struct why *w, const char *word, const char *path, const struct sideca
 	judge_left(w, word, s);
 	if (!w->next[0])
 		judge_size(w, word, s->pool_size);
-	if (!w->next[0] && s->writer_open)
-		(void)snprintf(w->next, sizeof(w->next),
-			       "if this machine has lost its power since, the file may lack what "
-			       "replicas have: replctl newest TARGET/POOL (with the other replicas "
-			       "behind it) before all else; otherwise start the program again: it "
-			       "compares and brings its replicas up; where it is refused its "
-			       "message says why");
-	else if (!w->next[0] && is_file(w->file))
-		(void)snprintf(w->next, sizeof(w->next),
-			       "replctl verify %s TARGET/POOL; a replica that lacks "
-			       "something gets it when the program is started",
-			       word);
-	else if (!w->next[0])
-		(void)snprintf(w->next, sizeof(w->next),
-			       "start the program, which compares and brings its replicas up; what "
-			       "a replica has: replctl why TARGET/POOL");
+	if (!w->next[0])
+		next_own(w, word, s);
 }
 
 static bool
@@ -360,7 +391,8 @@ why_closed(struct ctl *c, const char *file)
 	struct why w = {.file = file, .evidence = json_object_new_array()};
 	char *path = NULL, *quoted = poolfile_word(file), *real = realpath(file, NULL);
 	const char *word = quoted ? quoted : "FILE";
-	bool gone = access(file, F_OK) != 0, repair = false, writer_open = false;
+	bool gone = access(file, F_OK) != 0, repair = false;
+	enum boot_power power = BOOT_UNTOLD;
 	const char *locked = NULL;
 	struct sidecar s;
 	int fd = record_open(file, real, &path), rc = 0;
@@ -380,10 +412,10 @@ why_closed(struct ctl *c, const char *file)
 		err_clear(&c->err);
 	} else {
 		judge_own(&w, word, path, &s);
-		writer_open = s.writer_open;
+		power = boot_power(&s);
 	}
 	if (gone && !locked)
-		judge_gone(&w, word, writer_open);
+		judge_gone(&w, word, power);
 	if (!rc)
 		why_answer(c, &w, file);
 	json_object_put(w.evidence);

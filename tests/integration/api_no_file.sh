@@ -229,7 +229,7 @@ ok open 1
 signalled KILL "$(api_child)"
 wait "$api_pid" 2>/dev/null
 ctl why "$TMP/dax" >"$TMP/out" || fail "why of a link to a device"
-grep -q "^next *if this machine has lost its power since.* replctl newest " "$TMP/out" || fail "$(cat "$TMP/out")"
+grep -q "^next *start the program again: it compares" "$TMP/out" || fail "$(cat "$TMP/out")"
 wait_for 20 no_sessions || fail "the session stays"
 start_api
 opened x 1
