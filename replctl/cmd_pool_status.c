@@ -335,11 +335,13 @@ pausing(struct ctl *c, char **args, const char *method)
 {
 	struct json_object *params = json_object_new_object(), *status = NULL;
 	struct ask a;
+	bool pauses = strcmp(method, "pause") == 0;
 	int rc = open_file(c, &a, args[0]);
+	bool open = !rc;
 
 	if (!rc && args[1])
 		control_add(params, "replica", json_object_new_string(args[1]));
-	if (!rc && !c->options.force && strcmp(method, "pause") == 0)
+	if (!rc && !c->options.force && pauses)
 		rc = pause_is_checked(&a, &c->err);
 	if (!rc && c->options.force)
 		control_add(params, "force", json_object_new_boolean(true));
@@ -351,13 +353,13 @@ pausing(struct ctl *c, char **args, const char *method)
 	else
 		rc = ask_call(&a, method, params, &status, &c->err);
 	if (!rc)
-		rc = pause_settle(&a, args[1], strcmp(method, "pause") == 0, &status, &c->err);
+		rc = pause_settle(&a, args[1], pauses, &status, &c->err);
 	if (!rc) {
 		if (!c->options.json)
 			status_lines(status);
 		ctl_answer(c, status);
-	} else {
-		if (rc == REPL_E_REFUSED)
+	} else if (open) {
+		if (rc == REPL_E_REFUSED && pauses)
 			next_pause(c, args);
 		/* Who has not answered does not answer to that either. */
 		if (status || (args[1] && rc != REPL_E_TIMEOUT))

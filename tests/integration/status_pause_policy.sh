@@ -44,6 +44,28 @@ ctl_fails 4 "on-loss = fail" pause "$FILE" "$B"
 again
 ok close
 
+# Who may not ask the program is none who forces it.
+others_fail() {
+	mkdir "$TMP/theirs"
+	cp "$TMP/key" "$TMP/theirs/key"
+	chown -R nobody "$TMP/theirs"
+	for command in resume pause; do
+		for replica in "" "$A"; do
+			# shellcheck disable=SC2086
+			setpriv --reuid=nobody --clear-groups "$REPLCTL" --identity "$TMP/theirs/key" \
+				--known-hosts "$TMP/known_hosts" $command "$FILE" $replica >"$TMP/out" 2>"$TMP/err"
+			status=$?
+			[ "$status" -eq 4 ] || fail "$command: exit $status: $(cat "$TMP/out" "$TMP/err")"
+			grep -q "pool.repl-sock: Permission denied" "$TMP/err" || fail "$command: $(cat "$TMP/err")"
+			grep -q "^next: repeat the command as the user whose file it is$" "$TMP/err" || fail "$command: $(cat "$TMP/err")"
+		done
+	done
+}
+policy fail all "$A" "$B"
+[ "$(id -u)" -ne 0 ] || others_fail
+unpaused "another user"
+ok close
+
 policy block all "$A"
 ctl_fails 4 "on-loss = block .*300 ms" pause "$FILE" "$A"
 unpaused "a replica"
