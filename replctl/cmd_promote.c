@@ -101,8 +101,8 @@ promote_tell(struct ctl *c)
 	json_object_put(info);
 }
 
-/* The demotion has made it no newer than those: who chooses among them is to hear of it. */
-static void
+/* The demotion makes it no newer than those: who chooses among them is to hear of it. */
+static bool
 demote_tell(struct ctl *c, struct json_object *info)
 {
 	enum boot_power power = boot_power_by_name(out_member(info, "power"));
@@ -110,7 +110,7 @@ demote_tell(struct ctl *c, struct json_object *info)
 
 	/* Earlier versions of targets do not tell. */
 	if (power == BOOT_KEPT || !json_object_object_get_ex(info, "power", NULL))
-		return;
+		return false;
 	word = out_quote(c->target_text);
 	(void)fprintf(stderr,
 		      "replctl: the program of %s ended without closing it, and its machine %s: it "
@@ -121,12 +121,30 @@ demote_tell(struct ctl *c, struct json_object *info)
 					: "may have lost its power since",
 		      word ? word : "TARGET/POOL");
 	free(word);
+	return true;
+}
+
+/* The answer may be lost, and what was demoted does not tell it any more. */
+static bool
+demote_tell_before(struct ctl *c)
+{
+	struct json_object *info = NULL;
+	uint64_t size;
+	bool told = false;
+
+	if (ctl_pool_info(c, &info, &size))
+		err_clear(&c->err);
+	else
+		told = demote_tell(c, info);
+	json_object_put(info);
+	return told;
 }
 
 static int
 primary_run(struct ctl *c, const char *target, const char *method, const char *done)
 {
 	struct json_object *info = NULL;
+	bool told = false;
 	int rc = ctl_target(c, target, CTL_POOL);
 
 	c->cancel = interrupt_flag();
@@ -134,12 +152,15 @@ primary_run(struct ctl *c, const char *target, const char *method, const char *d
 		rc = ctl_connect(c);
 	if (!rc && promotes(method))
 		promote_tell(c);
+	else if (!rc)
+		told = demote_tell_before(c);
 	if (!rc)
 		rc = primary_call(c, method, &info);
 	if (rc)
 		return rc;
-	if (!promotes(method))
-		demote_tell(c, info);
+	/* While somebody has it, to read it, nothing is told before. */
+	if (!promotes(method) && !told)
+		(void)demote_tell(c, info);
 	if (!c->options.json)
 		(void)printf("%s %s, generation %s\n", c->target_text, done,
 			     out_member(info, "generation"));

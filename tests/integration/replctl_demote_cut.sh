@@ -7,8 +7,9 @@ ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 export ASAN_OPTIONS
 # The target's machine runs on, as if it had been started anew once the file is there.
 OTHER=$TMP/serve/boot
-printf '#!/bin/sh\nOTHER_BOOT=%s LD_PRELOAD=%s exec "%s" "$@"\n' "$OTHER" "$BUILD/tests/integration/other_boot.so" \
-	"$REPLD" >"$TMP/repld"
+GATE=$TMP/serve/gate
+printf '#!/bin/sh\nOTHER_BOOT=%s SLOW_SYNC=%s LD_PRELOAD="%s %s" exec "%s" "$@"\n' "$OTHER" "$GATE" \
+	"$BUILD/tests/integration/other_boot.so" "$BUILD/tests/integration/slow_space.so" "$REPLD" >"$TMP/repld"
 chmod 755 "$TMP/repld"
 REPLD=$TMP/repld
 start_target
@@ -80,9 +81,28 @@ ctl restore --force "$T/a" cut >out 2>err || fail "restore by force: $(cat err)"
 grep -q "was started anew since.* restored all the same" err || fail "not told: $(cat err)"
 unharmed cut
 
+cp $P/a.repl cut.record
 ctl demote "$T/a" >out 2>err || fail "demote: $(cat err)"
+[ "$(grep -c "was started anew since" err)" -eq 1 ] || fail "not told once: $(cat err)"
 ctl newest "$T/a" "$T/b" >out2 2>err2 && lost "one of them is newer: $(cat out2)"
 grep -q "neither names the other's generation" err2 || fail "newest: $(cat err2)"
 grep -q "was started anew since.*it may lack what its replicas have.*replctl newest $T/a" err || fail "not told: $(cat err)"
 ctl restore "$T/a" demoted >/dev/null 2>err || fail "restore: $(cat err)"
 unharmed demoted
+
+# Nor does it go untold where the demotion has no answer: afterwards nothing tells of it any more.
+cat cut.record >$P/a.repl
+power cut
+is_replica() {
+	ctl info --json "$T/a" >info && ! grep -q '"primary": *true' info
+}
+: >"$GATE"
+ctl_start demote "$T/a"
+wait_for 20 test -e "$GATE.met" || fail "no sync: $(cat bg.err)"
+kill -TERM "$CTL_PID"
+wait "$CTL_PID"
+status=$?
+[ "$status" -eq 7 ] || fail "interrupted: exit $status: $(cat bg.out bg.err)"
+rm "$GATE"
+wait_for 20 is_replica || fail "it did not go on: $(ctl info --json "$T/a")"
+grep -q "was started anew since.*it may lack what its replicas have.*replctl newest $T/a" bg.err || lost "not told: $(cat bg.err)"
