@@ -114,12 +114,20 @@ judge_size(struct why *w, const char *word, uint64_t recorded)
 
 /* A record that can't be read says nothing of a replica: none is to be made anew for it. */
 static void
-judge_record(struct why *w, const char *word, int status)
+judge_record(struct why *w, const char *word, const struct err *e)
 {
-	if (status == REPL_E_VERSION) {
+	if (e->code == REPL_E_VERSION) {
 		w->reason = REPL_REASON_VERSION;
 		w->meaning = "the record beside the file is of a newer version of librepl";
 		(void)snprintf(w->next, sizeof(w->next), "install that version of librepl");
+		return;
+	}
+	/* It may be as it was when the disk can be read again. */
+	if (e->errnum) {
+		w->reason = REPL_REASON_LOCAL;
+		w->meaning = "the record beside the file can't be read";
+		(void)snprintf(w->next, sizeof(w->next),
+			       "look at this machine's kernel log, then replctl why %s", word);
 		return;
 	}
 	w->reason = REPL_REASON_DAMAGED;
@@ -408,7 +416,7 @@ why_closed(struct ctl *c, const char *file)
 		judge_held(&w, word, locked);
 	} else if (sidecar_read(fd, &s, &repair, &c->err)) {
 		evidence_add(&w, "%s: %s", path, c->err.text);
-		judge_record(&w, word, c->err.code);
+		judge_record(&w, word, &c->err);
 		err_clear(&c->err);
 	} else {
 		judge_own(&w, word, path, &s);

@@ -46,6 +46,14 @@ grep -q "^next: look at this machine's kernel log; or, to keep what is there: mv
 	fail "it says: $(cat "$TMP/err")"
 cmp "$file" "$TMP/before" || lost "the file was replaced"
 cmp "$file.repl" "$TMP/before.repl" || lost "the record was replaced"
+# It is none that is damaged, and goes.
+export CALL_FAILS="pread 1-4"
+ctl --json why "$file" >"$TMP/out" || fail "why"
+unset CALL_FAILS
+[ "$(member reason <"$TMP/out")" = local ] || fail "why: $(cat "$TMP/out")"
+grep -q "$file.repl: .*Input/output error" "$TMP/out" || fail "why: $(cat "$TMP/out")"
+member next <"$TMP/out" | grep -q "^look at this machine's kernel log, then replctl why $file$" || fail "why: $(cat "$TMP/out")"
+grep -q "rm \|believed" "$TMP/out" && lost "why: $(cat "$TMP/out")"
 
 # Whose file it is it stays, and goes on with, when it could not get its place.
 if [ "$(id -u)" -eq 0 ]; then
