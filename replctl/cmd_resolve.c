@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot.h"
 #include "commands.h"
 #include "confirm.h"
 #include "control.h"
@@ -23,6 +24,7 @@
 #include "poolfile.h"
 #include "progress.h"
 #include "replica_judge.h"
+#include "restore.h"
 
 #define RANGES_TOLD 16
 #define RANGES_JSON 1000
@@ -35,6 +37,7 @@ struct resolve {
 	struct poolfile pool;
 	struct local local;
 	enum gen_relation relation;
+	enum boot_power power; /* of a primary: it may lack what its replicas have */
 	struct resolved seen;
 	uint64_t bytes, ranges; /* that differ */
 	struct json_object *list;
@@ -229,6 +232,34 @@ size_next(struct resolve *r)
 			 r->quoted_target, r->quoted_target, r->quoted_file, r->quoted_target);
 }
 
+/*
+ * Of a primary. It is told before anybody decides; who looks what would be lost is not kept from
+ * it.
+ */
+static int
+look_power(struct resolve *r)
+{
+	struct ctl *c = r->c;
+	char text[ERR_TEXT_MAX];
+
+	if (!r->local_goes || !r->seen.replica.primary || r->power == BOOT_KEPT)
+		return 0;
+	restore_power_text(text, c->target_text, r->power);
+	if (r->power == BOOT_CUT && !c->options.force && !c->options.dry_run) {
+		ctl_next_newest(c, r->quoted_target,
+				"replctl resolve --force --discard local %s %s (take it as it is)",
+				r->quoted_file, r->quoted_target);
+		return err_set(&c->err, REPL_E_REFUSED, "%s", text);
+	}
+	/* Who has forced it hears of it when it is done. */
+	if (!c->options.force || c->options.dry_run)
+		(void)fprintf(stderr,
+			      "replctl: %s. Before it is taken: replctl newest %s, and behind it "
+			      "those replicas\n",
+			      text, r->quoted_target);
+	return 0;
+}
+
 /* The replica is not all of what it names: there may be a better one. */
 static void
 part_next(struct resolve *r)
@@ -330,11 +361,14 @@ look(struct resolve *r)
 	if (rc)
 		return rc;
 	r->seen.replica = remote_info(c->remote)->meta;
+	r->power = remote_info(c->remote)->power;
 	r->seen.local = r->local.meta;
 	r->seen.file = r->pool.opened;
 	rc = look_relation(r);
 	if (!rc)
 		rc = look_state(r);
+	if (!rc)
+		rc = look_power(r);
 	if (!rc)
 		rc = look_compare(r);
 	return rc ? rc : poolfile_unchanged(&r->pool, &c->err);

@@ -51,6 +51,9 @@ int restore_check_state(struct restore *r);
 /* The data are here, and not in place yet: no program has gone on with the file meanwhile. */
 int restore_check_missed(struct restore *r);
 
+/* Of a primary whose power is not BOOT_KEPT: what it may lack; text has ERR_TEXT_MAX bytes. */
+void restore_power_text(char *text, const char *target, enum boot_power power);
+
 /* What of the replica is not to be had without force, or NULL. */
 const char *restore_lacks(const struct sidecar *meta);
 

@@ -136,30 +136,34 @@ restore_lacks(const struct sidecar *meta)
 	}
 }
 
+void
+restore_power_text(char *text, const char *target, enum boot_power power)
+{
+	(void)snprintf(text, ERR_TEXT_MAX,
+		       "the program of %s ended without closing it, and its machine %s: it may "
+		       "lack what its replicas have",
+		       target,
+		       power == BOOT_CUT ? "was started anew since"
+					 : "may have lost its power since");
+}
+
 /* Of a primary. */
 static int
 restore_check_power(struct restore *r)
 {
 	struct ctl *c = r->c;
-	bool cut = r->power == BOOT_CUT;
-	const char *since = cut ? "was started anew since" : "may have lost its power since";
+	char text[ERR_TEXT_MAX];
 
 	if (r->power == BOOT_KEPT)
 		return 0;
-	if (!cut || c->options.force) {
-		(void)fprintf(
-			stderr,
-			"replctl: the program of %s ended without closing it, and its machine "
-			"%s: it may lack what its replicas have; restored all the same\n",
-			c->target_text, since);
+	restore_power_text(text, c->target_text, r->power);
+	if (r->power != BOOT_CUT || c->options.force) {
+		(void)fprintf(stderr, "replctl: %s; restored all the same\n", text);
 		return 0;
 	}
 	ctl_next_newest(c, r->quoted_target, "replctl restore --force %s %s (take it as it is)",
 			r->quoted_target, r->quoted_file);
-	return err_set(&c->err, REPL_E_REFUSED,
-		       "the program of %s ended without closing it, and its machine %s: it may "
-		       "lack what its replicas have",
-		       c->target_text, since);
+	return err_set(&c->err, REPL_E_REFUSED, "%s", text);
 }
 
 int

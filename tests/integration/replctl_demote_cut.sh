@@ -77,6 +77,14 @@ for dry in --dry-run ""; do
 	grep -q "^next: replctl newest $T/a, .*replctl restore --force $T/a cut" "$TMP/err" || fail "no next step: $(cat "$TMP/err")"
 	[ ! -e cut ] && [ ! -e cut.restoring ] || fail "restored"
 done
+# Who gives up FILE for it hears of that before he has to decide.
+cp f f.before
+ctl resolve --dry-run --discard local f "$T/a" >out 2>err || fail "resolve, dry: $(cat err)"
+grep -q " ranges\{0,1\} differ" out || fail "resolve, dry: $(cat out err)"
+grep -q "was started anew since.*it may lack what its replicas have.*replctl newest $T/a" err || fail "not told: $(cat out err)"
+ctl_fails 4 "was started anew since" resolve --discard local f "$T/a"
+grep -q "^next: replctl newest $T/a, .*replctl resolve --force --discard local f $T/a" "$TMP/err" || fail "no next step: $(cat "$TMP/err")"
+equal f f.before
 ctl restore --force "$T/a" cut >out 2>err || fail "restore by force: $(cat err)"
 grep -q "was started anew since.* restored all the same" err || fail "not told: $(cat err)"
 unharmed cut
