@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A target that takes long to promote, or to demote, does it also when nobody waits any more: whoever has got no answer is told
-# to look before another replica is promoted.
+# to look before another replica is promoted. status tells of the session that is at it, and of one that takes long to open a pool.
 . "$(dirname "$0")/lib.sh"
 # The sanitizers' runtime comes with the program: it is not the first library then.
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
@@ -97,3 +97,14 @@ unanswered promote is_primary "the primary; if not"
 unanswered demote is_replica "still the primary; if so"
 unanswered promote is_primary "the primary; if not" INT
 unanswered demote is_replica "still the primary; if so" TERM
+
+# Who is refused a pool that another session is opening is sent to status, too.
+change "$TMP/file" 5000
+: >"$GATE"
+ctl_start sync --force "$TMP/file" "$T/it's"
+wait_for 20 test -e "$GATE.met" || fail "no sync: $(cat "$TMP/bg.err")"
+wait_for 20 told_at_work open || fail "open: status does not tell of it: $(cat "$TMP/status")"
+rm "$GATE" "$GATE.met"
+wait "$CTL_PID" || fail "sync: $(cat "$TMP/bg.err")"
+wait_for 20 nobody_at_work || fail "open: status does not tell that it is done: $(cat "$TMP/status")"
+equal "$TMP/file" "$TMP/serve/pools/it's"
