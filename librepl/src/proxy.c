@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -14,6 +13,7 @@
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -113,7 +113,7 @@ spawn(char *command, int fd, pid_t *pid)
 	return rc;
 }
 
-/* Of the process that has the number now; 0: none. */
+/* Of the process that has the number now; 0: none, or nobody can tell. */
 static uint64_t
 start_of(pid_t pid)
 {
@@ -171,38 +171,61 @@ out:
 	return rc;
 }
 
-/* It has ended; and was waited for, by us or the program. */
+/* What has the number may be another one by now. */
 static bool
-gone_within(int pidfd, unsigned ms)
+is_other(const struct proxy *proxy)
 {
-	uint64_t deadline_ns = clock_deadline(ms);
-	struct pollfd p = {.fd = pidfd, .events = POLLIN};
-	siginfo_t how;
-	int n;
+	uint64_t started = proxy->started ? start_of(proxy->pid) : 0;
 
-	do
-		n = poll(&p, 1, clock_left_ms(deadline_ns));
-	while (n < 0 && errno == EINTR);
-	if (n != 1)
-		return false;
-	(void)waitid(P_PIDFD, (id_t)pidfd, &how, WEXITED | WNOHANG);
-	return true;
+	return started && started != proxy->started;
 }
 
+static void
+tell(const struct proxy *proxy, int pidfd, int sig)
+{
+	if (pidfd >= 0)
+		(void)pidfd_send_signal(pidfd, sig, NULL, 0);
+	else
+		(void)kill(proxy->pid, sig);
+}
+
+/* It has ended, and was waited for by us or the program; or it is no child of the program. */
+static bool
+gone_within(const struct proxy *proxy, int pidfd, unsigned ms)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+	uint64_t deadline_ns = clock_deadline(ms);
+	siginfo_t how;
+
+	for (;;) {
+		how.si_pid = 0;
+		if (waitid(pidfd < 0 ? P_PID : P_PIDFD, (id_t)(pidfd < 0 ? proxy->pid : pidfd),
+			   &how, WEXITED | WNOHANG) ||
+		    how.si_pid)
+			return true;
+		if (clock_now_ns() >= deadline_ns)
+			return false;
+		(void)nanosleep(&moment, NULL);
+	}
+}
+
+/*
+ * By a descriptor of the process it stays the one that was looked at. Without one, where the
+ * process has none left, another would have to come to its number in that moment.
+ */
 void
 proxy_stop(const struct proxy *proxy)
 {
 	int pidfd = pidfd_open(proxy->pid, 0);
 
-	if (pidfd < 0)
-		return;
 	/* Looked at behind that: until now the number has been its own, then. */
-	if (proxy->started && start_of(proxy->pid) == proxy->started && !gone_within(pidfd, 0)) {
-		(void)pidfd_send_signal(pidfd, SIGTERM, NULL, 0);
-		if (!gone_within(pidfd, TERM_MS)) {
-			(void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
-			(void)gone_within(pidfd, KILL_MS);
+	if (!is_other(proxy) && !gone_within(proxy, pidfd, 0)) {
+		tell(proxy, pidfd, SIGTERM);
+		if (!gone_within(proxy, pidfd, TERM_MS)) {
+			tell(proxy, pidfd, SIGKILL);
+			(void)gone_within(proxy, pidfd, KILL_MS);
 		}
 	}
-	(void)close(pidfd);
+	if (pidfd >= 0)
+		(void)close(pidfd);
 }

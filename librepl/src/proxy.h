@@ -22,7 +22,7 @@ struct proxy_words {
 /* Its number alone is not it: the program may wait for all its children, and start others. */
 struct proxy {
 	pid_t pid;        /* 0: none */
-	uint64_t started; /* in ticks since the machine's start, by /proc; 0: it had gone by then */
+	uint64_t started; /* in ticks since the machine's start, by /proc; 0: nobody could tell */
 };
 
 /* *fd is one end of a pair of sockets, non-blocking and closed on exec; *proxy is for proxy_stop().

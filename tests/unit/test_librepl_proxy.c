@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A ProxyCommand is ended with its session, and no other child of the program that has come to its
- * number. */
+/* A ProxyCommand is ended with its session, also without /proc or a descriptor, and no other child
+ * of the program that has come to its number. */
 #include "unit.h"
 
 #include <errno.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -73,18 +74,71 @@ end_unseen(const struct proxy *p)
 	tick_pass();
 }
 
+static const char *const commands[] = {"sleep 1000", "env --ignore-signal=TERM sleep 1000"};
+
+static void
+stops(const struct proxy *p)
+{
+	proxy_stop(p);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
 static void
 one_that_runs_is_ended_and_waited_for(void **state)
 {
 	(void)state;
-	for (unsigned deaf = 0; deaf < 2; deaf++) {
-		struct proxy p =
-			started(deaf ? "env --ignore-signal=TERM sleep 1000" : "sleep 1000");
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		struct proxy p = started(commands[i]);
 
+		stops(&p);
+	}
+}
+
+/* As without /proc. */
+static void
+one_whose_start_is_not_known_is_ended_and_waited_for(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		struct proxy p = started(commands[i]);
+
+		p.started = 0;
+		stops(&p);
+	}
+}
+
+static void
+one_is_ended_and_waited_for_without_a_descriptor(void **state)
+{
+	struct rlimit had, few;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &had), 0);
+	few = had;
+	few.rlim_cur = STDERR_FILENO + 1;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		struct proxy p = started(commands[i]);
+
+		assert_true(p.started > 0);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		assert_int_equal(dup(STDERR_FILENO), -1);
+		assert_int_equal(errno, EMFILE);
 		proxy_stop(&p);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &had), 0);
 		assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 		assert_int_equal(errno, ECHILD);
 	}
+}
+
+/* It has come to the number of one that was waited for: here it would end this program. */
+static void
+what_is_no_child_is_left_alone(void **state)
+{
+	struct proxy p = {.pid = getpid()};
+
+	(void)state;
+	proxy_stop(&p);
 }
 
 static void
@@ -95,9 +149,7 @@ one_that_has_ended_is_waited_for(void **state)
 
 	(void)state;
 	assert_int_equal(waitid(P_PID, (id_t)p.pid, &how, WEXITED | WNOWAIT), 0);
-	proxy_stop(&p);
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-	assert_int_equal(errno, ECHILD);
+	stops(&p);
 }
 
 static void
@@ -132,6 +184,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_runs_is_ended_and_waited_for),
+		cmocka_unit_test(one_whose_start_is_not_known_is_ended_and_waited_for),
+		cmocka_unit_test(one_is_ended_and_waited_for_without_a_descriptor),
+		cmocka_unit_test(what_is_no_child_is_left_alone),
 		cmocka_unit_test(one_that_has_ended_is_waited_for),
 		cmocka_unit_test(one_that_the_program_has_waited_for_is_no_other),
 	};
