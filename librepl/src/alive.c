@@ -2,10 +2,12 @@
 #include "alive.h"
 
 #include "clock.h"
+#include "keeper.h"
 #include "repl_impl.h"
 #include "thread.h"
 
-/* To all that are not lost, one after the other: none is waited for. How soon again. */
+/* To all that are not lost and have no keeper, one after the other: none is waited for. How soon
+ * again. */
 static unsigned
 ping_all(struct repl *r)
 {
@@ -13,7 +15,7 @@ ping_all(struct repl *r)
 	unsigned ms = r->cfg->heartbeat_interval_ms;
 
 	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct remote *remote = r->replicas[i].remote;
+		struct remote *remote = keeper_runs(r, i) ? NULL : r->replicas[i].remote;
 
 		if (!remote || atomic_load(&r->replicas[i].lost))
 			continue;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * alive - signs of life to all targets while there are no keepers, who give them else: at opening
- * and closing this machine's own disk, or another target, is waited for, for longer than a target
- * may bear silence.
+ * alive - signs of life to all targets that have no keeper, who gives them else: at opening and
+ * closing this machine's own disk, another target, or the end of another one's keeper, is waited
+ * for, for longer than a target may bear silence.
  *
  * Others may use the remotes meanwhile, and nobody frees one.
  */

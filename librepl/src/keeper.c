@@ -292,10 +292,9 @@ keeper_random(void)
 	return v;
 }
 
-static void *
-keeper_main(void *arg)
+static void
+keeper_run(struct keeper *k)
 {
-	struct keeper *k = arg;
 	struct fsm_event ev = {.kind = atomic_load(&k->p->lost) ? FSM_START : FSM_ADOPT};
 
 	/* A loss that was noticed before this thread was there is one of a replica that stood. */
@@ -312,9 +311,19 @@ keeper_main(void *arg)
 		/* Also without: the reason may be another one. */
 		statusd_changed(k->r->statusd, k->replica);
 		if (a.kind == FSM_DO_END || (repl_set_gives_up(k->r) && a.disconnect))
-			return NULL;
+			return;
 		ev = keeper_do(k, &a);
 	}
+}
+
+static void *
+keeper_main(void *arg)
+{
+	struct keeper *k = arg;
+
+	keeper_run(k);
+	atomic_store(&k->runs, false);
+	return NULL;
 }
 
 /* ---- all of them ---- */
@@ -337,11 +346,13 @@ keeper_start(struct repl *r, unsigned i, struct err *e)
 	keeper_calm(k);
 	fsm_init(&k->fsm, (uint64_t)r->cfg->reconnect_min_ms * NS_PER_MS,
 		 (uint64_t)r->cfg->reconnect_max_ms * NS_PER_MS, clock_now_ns());
+	atomic_store(&k->runs, true);
 	ret = thread_start(&k->thread, keeper_main, k);
-	if (ret)
-		return err_thread(e, ret, "the thread of a replica");
-	k->started = true;
-	return 0;
+	k->started = ret == 0;
+	if (!ret)
+		return 0;
+	atomic_store(&k->runs, false);
+	return err_thread(e, ret, "the thread of a replica");
 }
 
 int
@@ -373,6 +384,14 @@ keepers_stop(struct repl *r)
 		if (k)
 			k->started = false;
 	}
+}
+
+bool
+keeper_runs(const struct repl *r, unsigned replica)
+{
+	const struct keeper *k = r->replicas[replica].keeper;
+
+	return k && atomic_load(&k->runs);
 }
 
 void

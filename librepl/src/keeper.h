@@ -18,6 +18,9 @@ int keepers_start(struct repl *r, struct err *e);
 /* End them all, cutting short what they do; those that are installed stay open. */
 void keepers_stop(struct repl *r);
 
+/* The replica has a keeper, who gives signs of life and may free its remote. */
+bool keeper_runs(const struct repl *r, unsigned replica);
+
 /* In the child of a fork: close what they have open. */
 void keepers_abandon(struct repl *r);
 

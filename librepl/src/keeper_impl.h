@@ -16,6 +16,7 @@ struct keeper {
 	unsigned replica;
 	pthread_t thread;
 	bool started;
+	_Atomic bool runs; /* until it has nothing to do with the replica any more */
 	struct replica_fsm fsm;
 	struct remote *joining; /* being brought up, not installed */
 	bool holding;

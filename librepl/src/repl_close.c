@@ -130,11 +130,24 @@ record_close(struct repl *r, struct err *e)
 	return local_store(&r->local, e);
 }
 
+/*
+ * Nobody of the targets may take more than the first seven eighths. What has taken longer was this
+ * machine's own, as where a resync has read from a disk that stalls.
+ */
+static uint64_t
+leave_end(struct repl *r)
+{
+	uint64_t end_ns = closing_end(r, 8),
+		 least_ns = clock_deadline(r->cfg->close_timeout_ms / 8);
+
+	return end_ns > least_ns ? end_ns : least_ns;
+}
+
 int
 repl_close(struct repl *r)
 {
 	ENTRY_WHOLE();
-	uint64_t end_ns, eighth_ns, begin_ns;
+	uint64_t label_ns;
 	struct alive alive;
 	struct err e;
 	int rc;
@@ -148,21 +161,20 @@ repl_close(struct repl *r)
 	}
 	/* While keepers tell the targets that we are there, however much there is to sync. */
 	dirty_settle(r->dirty);
-	end_ns = clock_deadline(r->cfg->close_timeout_ms);
-	eighth_ns = (uint64_t)r->cfg->close_timeout_ms * NS_PER_MS / 8;
+	r->closing = call_begin(r, clock_now_ns());
 	/*
 	 * The last quarter is for telling the others of one that has not got all, and its last
 	 * half for an end in order of those that are well, whatever hangs.
 	 */
-	atomic_store(&r->closing_ns, end_ns - eighth_ns);
-	atomic_store(&r->until_ns, end_ns - 2 * eighth_ns);
-	ship_finish(r->ship, end_ns - 2 * eighth_ns, end_ns - eighth_ns);
-	keepers_stop(r);
+	atomic_store(&r->until_ns, closing_end(r, 6));
+	ship_finish(r->ship, closing_end(r, 6), closing_end(r, 7));
 	alive_begin(&alive, r);
+	keepers_stop(r);
 	/* The loss of a sibling uses what is freed from here on. */
 	siblings_leave(r);
+	label_ns = closing_end(r, 7);
 	for (unsigned i = 0; i < r->replica_count; i++)
-		repl_label(r, i, end_ns - eighth_ns, end_ns - eighth_ns);
+		repl_label(r, i, label_ns, label_ns);
 	ship_stop(r->ship);
 	/* It looks at the dirty maps, for whoever asks. */
 	statusd_stop(r->statusd);
@@ -173,11 +185,11 @@ repl_close(struct repl *r)
 	for (unsigned i = 0; i < r->lane_count; i++)
 		pending_settle(r, i, NULL, 0);
 	/* What this machine's disk takes is not taken from the targets' time. */
-	begin_ns = clock_now_ns();
+	diskclock_begin(&r->local.disk);
 	rc = record_close(r, &e);
-	end_ns += clock_now_ns() - begin_ns;
+	diskclock_end(&r->local.disk);
 	alive_end(&alive);
-	repl_free(r, end_ns);
+	repl_free(r, leave_end(r));
 	return rc ? config_report(&e) : 0;
 }
 

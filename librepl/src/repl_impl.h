@@ -147,7 +147,7 @@ struct repl {
 	bool growing;                /* ... or who wants none of them; guarded by wake_lock */
 	uint32_t direct;             /* replicas copied into directly; guarded by wake_lock */
 	_Atomic uint64_t until_ns;   /* of closing: cuts requests from before it short; 0: none */
-	_Atomic uint64_t closing_ns; /* ... the deadline of those that record losses; 0: none */
+	struct calltime closing;     /* ... as it began */
 	_Atomic int cut;             /* not 0: opening has failed, what is under way ends */
 	bool lock_made, grow_lock_made, reason_lock_made, wake_lock_made, wake_made, appends_made;
 	bool claims_made, trims_made;

@@ -7,6 +7,7 @@
 #define LIBREPL_REPL_LANES_H
 
 #include "calltime.h"
+#include "clock.h"
 #include "repl_impl.h"
 
 /* It is there, and this process's own. */
@@ -30,6 +31,17 @@ call_end(struct repl *r, const struct calltime *t)
 {
 	/* In a child nobody is there who could be waited for. */
 	return r->abandoned ? t->begin_ns : calltime_end(&r->local.disk, t, r->cfg->op_timeout_ms);
+}
+
+/* The same of closing, which has begun so, for the first eighths of close-timeout. */
+static inline uint64_t
+closing_end(struct repl *r, unsigned eighths)
+{
+	uint64_t rest_ns = (uint64_t)r->cfg->close_timeout_ms * NS_PER_MS / 8 * (8 - eighths);
+
+	return r->abandoned ? r->closing.begin_ns
+			    : calltime_end(&r->local.disk, &r->closing, r->cfg->close_timeout_ms) -
+				      rest_ns;
 }
 
 /*

@@ -54,13 +54,16 @@ replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
 	statusd_changed(r->statusd, (unsigned)(p - r->replicas));
 }
 
-/* Closing the handle gives it less time. */
+/* Closing the handle gives it less time, beside what this machine's disk takes. */
 static uint64_t
-deadline_closing(const struct repl *r, uint64_t deadline_ns)
+deadline_closing(struct repl *r, uint64_t deadline_ns)
 {
-	uint64_t closing_ns = atomic_load(&r->closing_ns);
+	uint64_t closing_ns;
 
-	return closing_ns && closing_ns < deadline_ns ? closing_ns : deadline_ns;
+	if (!atomic_load(&r->until_ns))
+		return deadline_ns;
+	closing_ns = closing_end(r, 7);
+	return closing_ns < deadline_ns ? closing_ns : deadline_ns;
 }
 
 /* That part of the time left. */
@@ -77,7 +80,7 @@ deadline_part(uint64_t deadline_ns, unsigned part, unsigned of)
  * for, however slow this machine's disk is, and that says nothing of them.
  */
 static uint64_t
-deadline_telling(const struct repl *r, uint64_t deadline_ns)
+deadline_telling(struct repl *r, uint64_t deadline_ns)
 {
 	uint64_t end_ns = deadline_part(deadline_closing(r, deadline_ns), 3, 4);
 	uint64_t least_ns = clock_deadline(r->cfg->op_timeout_ms / REPL_TELL_SHARE);

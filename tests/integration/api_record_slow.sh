@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The disk of the program's own record stalls for longer than targets bear silence: that a replica is lost, and that it is
-# back, is recorded there, and no other one is lost by that; nor is one by what is recorded at opening and closing. Nor does a
-# call of another thread's fail that has to wait for it.
+# back, is recorded there, and no other one is lost by that; nor is one by what is recorded at opening and closing, or when
+# it is closed. Nor does a call of another thread's fail that has to wait for it.
 . "$(dirname "$0")/api_lib.sh"
 # The sanitizers' runtime comes with the program: it is not the first library then.
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
@@ -56,6 +56,16 @@ stalls() {
 	stop_api
 }
 
+# in_order POOL...
+in_order() {
+	local pool
+
+	for pool; do
+		ctl info "$(pool "$pool")" | grep -q '^state *up-to-date' ||
+			fail "not closed in order: $(ctl info "$(pool "$pool")")"
+	done
+}
+
 # A region is made, and named, by several syncs with nothing else in between.
 begins_and_ends() {
 	start_slow ends
@@ -77,10 +87,25 @@ begins_and_ends() {
 	ok close
 	[ "$MS" -ge 6000 ] || fail "closing does not wait for the disk: $MS ms"
 	stop_api
-	for replica in d e; do
-		ctl info "$(pool $replica)" | grep -q '^state *up-to-date' ||
-			fail "not closed in order: $(ctl info "$(pool $replica)")"
-	done
+	in_order d e
+}
+
+# The loss of one is being recorded when the others are to be closed, and then that nobody writes any more.
+ends_amid() {
+	start_slow amid
+	configure "$(pool am)" "$(pool bm)" "$(pool cm)"
+	ok map "$TMP/amid" $MIB
+	ok open 1
+	ok put 0 4096 1
+	ok persist 0 0 4096
+	lost_pid=$(session_of bm) || fail "no session"
+	echo 1000 >"$TMP/slow-amid"
+	kill -KILL "$lost_pid"
+	wait_for 20 degraded 1 || fail "nobody misses it: $TEXT"
+	ok close
+	[ "$MS" -ge 9000 ] || fail "closing does not wait for both: $MS ms"
+	stop_api
+	in_order am cm
 }
 
 # Whoever finds the loss, or enters in the activity log what is written to, waits for the disk with bytes on their way that
@@ -117,7 +142,7 @@ others_wait() {
 
 # Most of it is waiting: all at once.
 jobs=
-for job in "stalls compare" "stalls dirty-map" begins_and_ends others_wait; do
+for job in "stalls compare" "stalls dirty-map" begins_and_ends ends_amid others_wait; do
 	($job) &
 	jobs="$jobs $!"
 done
