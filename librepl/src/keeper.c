@@ -186,37 +186,62 @@ keeper_report(void *arg)
 	return params;
 }
 
-/* Ping until it is lost or something else is asked for. */
-static struct fsm_event
-keeper_watch(struct keeper *k)
+/* Before the first write to a set its remote is none's for a moment: see set_reopen_lanes(). */
+static unsigned
+keeper_interval_ms(const struct keeper *k)
+{
+	unsigned ms = k->r->cfg->heartbeat_interval_ms;
+
+	pthread_mutex_lock(&k->r->reason_lock);
+	if (k->p->remote && remote_heartbeat_ms(k->p->remote) < ms)
+		ms = remote_heartbeat_ms(k->p->remote);
+	pthread_mutex_unlock(&k->r->reason_lock);
+	return ms;
+}
+
+static void
+keeper_ping(struct keeper *k, unsigned ms)
 {
 	const struct repl_config *c = k->r->cfg;
-	unsigned ms = remote_heartbeat_ms(k->p->remote);
 	struct err e;
 	int rc;
 
-	if (ms > c->heartbeat_interval_ms)
-		ms = c->heartbeat_interval_ms;
+	/*
+	 * Calls wait until either is recorded, and some of their time is over. The target is to
+	 * hear from us also while something else takes long to be recorded.
+	 */
+	repl_label(k->r, k->replica, clock_deadline(ms / LABEL_SHARE),
+		   clock_deadline(c->op_timeout_ms / 2));
+	err_clear(&e);
+	rc = remote_ping(k->p->remote, keeper_report(k), c->heartbeat_timeout_ms, &k->cancel, &e);
+	/* A sign of life that finds no memory is left out; the next one tells if more is wrong. */
+	if (rc && rc != REPL_E_NOMEM)
+		repl_lose(k->r, k->replica, e.code, e.text, repl_loss_deadline(k->r));
+}
+
+/*
+ * Ping until it is lost or something else is asked for. Of a set not while a call asks its target,
+ * which then hears from us, for something that may change the lanes and what the replica is.
+ */
+static struct fsm_event
+keeper_watch(struct keeper *k)
+{
+	struct repl *r = k->r;
+
 	for (;;) {
+		unsigned ms = keeper_interval_ms(k);
+
 		keeper_sleep(k, clock_deadline(ms));
 		if (atomic_load(&k->p->lost))
 			return keeper_lost(k);
 		if (keeper_asked(k))
 			return keeper_wish(k);
 		keeper_calm(k);
-		/*
-		 * Calls wait until either is recorded, and some of their time is over. The target
-		 * is to hear from us also while something else takes long to be recorded.
-		 */
-		repl_label(k->r, k->replica, clock_deadline(ms / LABEL_SHARE),
-			   clock_deadline(c->op_timeout_ms / 2));
-		err_clear(&e);
-		rc = remote_ping(k->p->remote, keeper_report(k), c->heartbeat_timeout_ms,
-				 &k->cancel, &e);
-		/* A sign of life that finds no memory is left out; the next one tells if more is
-		 * wrong. */
-		if (rc && rc != REPL_E_NOMEM)
-			repl_lose(k->r, k->replica, e.code, e.text, repl_loss_deadline(k->r));
+		if (r->set && pthread_mutex_trylock(&r->grow_lock))
+			continue;
+		keeper_ping(k, ms);
+		if (r->set)
+			pthread_mutex_unlock(&r->grow_lock);
 	}
 }
 
@@ -295,11 +320,8 @@ keeper_random(void)
 static void
 keeper_run(struct keeper *k)
 {
-	struct fsm_event ev = {.kind = atomic_load(&k->p->lost) ? FSM_START : FSM_ADOPT};
+	struct fsm_event ev = {.kind = k->first};
 
-	/* A loss that was noticed before this thread was there is one of a replica that stood. */
-	if (k->p->remote)
-		ev.kind = FSM_ADOPT;
 	for (;;) {
 		struct fsm_action a = fsm_step(&k->fsm, &ev, clock_now_ns(), keeper_random());
 
@@ -343,6 +365,8 @@ keeper_start(struct repl *r, unsigned i, struct err *e)
 	k->replica = i;
 	k->p = &r->replicas[i];
 	channel_fds_tell(&k->fds, -1, -1);
+	/* A loss that is noticed before the thread is there is one of a replica that stood. */
+	k->first = atomic_load(&k->p->lost) && !k->p->remote ? FSM_START : FSM_ADOPT;
 	keeper_calm(k);
 	fsm_init(&k->fsm, (uint64_t)r->cfg->reconnect_min_ms * NS_PER_MS,
 		 (uint64_t)r->cfg->reconnect_max_ms * NS_PER_MS, clock_now_ns());

@@ -18,6 +18,7 @@ struct keeper {
 	bool started;
 	_Atomic bool runs; /* until it has nothing to do with the replica any more */
 	struct replica_fsm fsm;
+	enum fsm_event_kind first;
 	struct remote *joining; /* being brought up, not installed */
 	bool holding;
 	bool installing;        /* repl_resync_end() is due after that; guarded by wake_lock */

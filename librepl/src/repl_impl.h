@@ -139,7 +139,7 @@ struct repl {
 	struct lane_slot *slots;
 	struct ship *ship;           /* NULL: no replica is queued */
 	pthread_mutex_t lock;        /* guards generation, local and losing; held across calls */
-	pthread_mutex_t grow_lock;   /* one grows or holds at a time; held across calls */
+	pthread_mutex_t grow_lock;   /* one grows, holds, or asks a set; held across calls */
 	pthread_mutex_t reason_lock; /* guards what replicas say; never held across calls */
 	pthread_mutex_t wake_lock;   /* goes with wake, guards logs; never held across calls */
 	pthread_cond_t wake;         /* a loss, an install, a wish: keepers and calls that block */

@@ -374,23 +374,6 @@ set_copy(struct repl *r, struct remote *remote, struct err *e)
 	return rc ? rc : transfer_push(&t, r->mem, r->size, &sum, e);
 }
 
-/* No keeper meanwhile: requests are on their way, and they keep the session alive. */
-static int
-set_catch_up(struct repl *r, struct remote *remote, struct err *e)
-{
-	struct err why;
-	int rc;
-
-	err_clear(&why);
-	keepers_stop(r);
-	rc = repl_set_by_resync(r) ? set_resync(r, remote, e) : set_copy(r, remote, e);
-	if (keepers_start(r, &why) && !rc) {
-		*e = why;
-		rc = why.code;
-	}
-	return rc;
-}
-
 /* In which somebody may be reading. */
 static int
 set_borrow_lanes(struct repl *r, struct err *e)
@@ -435,7 +418,8 @@ set_begin(struct repl *r, struct err *e)
 			rc = set_borrow_lanes(r, e);
 		if (rc)
 			return rc;
-		rc = set_catch_up(r, remote, e);
+		/* Its requests keep the session alive: the keeper, who may not, does not. */
+		rc = repl_set_by_resync(r) ? set_resync(r, remote, e) : set_copy(r, remote, e);
 		for (unsigned i = r->lane_count; i > 0; i--)
 			lane_leave(r, i - 1);
 	}

@@ -8,6 +8,14 @@ echo "op-timeout = 1000" >>"$TMP/repl.conf"
 target_set busy.set "OPTION NOHDRS" "4M busy.part"
 pmdk "$BUILD/tests/compat/rpmem_busy" "$T" >"$TMP/out" 2>&1 || fail "ends with $?: $(cat "$TMP/out")"
 [ "$(head -c 16384 "$POOLS/busy.part" | tr -d b | wc -c)" -eq 0 ] || lost "bytes are missing"
+
+# Nor is one lost that is compared, or copied into, before the first write, where no thread can be made.
+for state in outdated inconsistent; do
+	mark_pool busy.set "$state"
+	pmdk "$BUILD/tests/compat/rpmem_busy" "$T" threadless >"$TMP/out" 2>&1 || fail "ends with $?: $(cat "$TMP/out")"
+	ctl info "$T/busy.set" | grep -q "^state *up-to-date" || fail "$(ctl info "$T/busy.set"; cat "$TMP/rpmem.log")"
+	[ "$(tr -d c <"$POOLS/busy.part" | wc -c)" -eq 0 ] || lost "bytes are missing"
+done
 ctl remove --force "$T/busy.set" >"$TMP/out" 2>&1 || fail "remove: $(cat "$TMP/out")"
 
 # Threads that persist one word wait for each other, of a program that is stopped for longer than that.

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rpmem_busy - a program of librpmem.so.1 whose lanes are in use. librepl's calls come by here:
- * some are told so that are not made, and those that librepl tells so are counted.
+ * rpmem_busy - a program of librpmem.so.1 whose lanes are in use, or that may have no more threads.
+ * librepl's calls come by here: some are told so that are not made, and those that librepl tells so
+ * are counted.
  *
  *   rpmem_busy TARGET           busy.set is there, of 4M without headers. Each call of some that
  *                               find their lane in use twice, and one by another thread
  *   rpmem_busy TARGET stopped   threads persist one word until librepl has told one of them so; a
  *                               line when they have begun, and one when that was
+ *   rpmem_busy TARGET threadless  busy.set was made by the first; it is opened, and all of it
+ *                               persisted when no thread can be made any more
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -100,6 +103,17 @@ repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off
 	return is_forged() ? REPL_E_BUSY : counted(real(r, lane, replica, buf, off, len));
 }
 
+static _Atomic bool threadless;
+
+__attribute__((visibility("default"))) int
+pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+		dlsym(RTLD_NEXT, "pthread_create");
+
+	return atomic_load(&threadless) ? EAGAIN : real(thread, attr, run, arg);
+}
+
 /* ---- the program ---- */
 
 static RPMEMpool *pool;
@@ -183,6 +197,21 @@ stopped(void)
 	(void)puts("busy");
 }
 
+static void
+no_thread(const char *target)
+{
+	unsigned lanes = THREADS;
+
+	pool = rpmem_open(target, "busy.set", mem, SIZE, &lanes, NULL);
+	CHECK(pool);
+	atomic_store(&threadless, true);
+	/* What it has before its first write it gets before that. */
+	CHECK(rpmem_persist(pool, 0, 8, 0, 0) == 0);
+	memset(mem, 'c', SIZE);
+	CHECK(rpmem_persist(pool, 0, SIZE, 0, 0) == 0);
+	CHECK(rpmem_close(pool) == 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -192,6 +221,10 @@ main(int argc, char **argv)
 		return 2;
 	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(mem != MAP_FAILED);
+	if (argc > 2 && strcmp(argv[2], "threadless") == 0) {
+		no_thread(argv[1]);
+		return 0;
+	}
 	pool = rpmem_create(argv[1], "busy.set", mem, SIZE, &lanes, NULL);
 	CHECK(pool && lanes == THREADS);
 	if (argc > 2)
