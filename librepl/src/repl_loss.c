@@ -414,7 +414,8 @@ repl_tell(struct repl *r, const struct generation *chain, uint64_t deadline_ns, 
 {
 	int rc = 0;
 
-	pthread_mutex_lock(&r->lock);
+	if (!repl_lock_own(r))
+		return handle_abandoned(e);
 	r->generation = *chain;
 	(void)advance_replicas(r, deadline_closing(r, deadline_ns));
 	if (replicas_live(r) == 0)

@@ -2,6 +2,7 @@
 #include "siblings.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "forks.h"
 #include "ownwait.h"
 #include "repl_impl.h"
+#include "repl_lanes.h"
 
 struct siblings {
 	/* Guarded by all.lock. */
@@ -24,21 +26,31 @@ struct siblings {
 
 static struct {
 	pthread_mutex_t lock; /* never held across calls, but for fork(2) */
+	sigset_t mask;        /* of the thread that has it */
 	struct siblings *first;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* By no signal handler's thread that has it, which may fork. */
 static void
 all_lock(void)
 {
+	sigset_t every, mask;
+
+	(void)sigfillset(&every);
+	(void)pthread_sigmask(SIG_SETMASK, &every, &mask);
 	pthread_mutex_lock(&all.lock);
+	all.mask = mask;
 }
 
 static void
 all_unlock(void)
 {
+	const sigset_t mask = all.mask;
+
 	pthread_mutex_unlock(&all.lock);
+	(void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
 static void
@@ -203,8 +215,11 @@ int
 siblings_generation(struct repl *r, struct generation *chain, struct err *e)
 {
 	struct siblings *s = siblings_lock(r);
-	int rc = siblings_begin(s, r, false, e);
+	int rc;
 
+	if (!s)
+		return handle_abandoned(e);
+	rc = siblings_begin(s, r, false, e);
 	*chain = s->chain;
 	siblings_unlock(s);
 	return rc;
@@ -235,8 +250,11 @@ int
 siblings_record(struct repl *r, bool filled, uint64_t deadline_ns, struct err *e)
 {
 	struct siblings *s = siblings_lock(r);
-	int rc = siblings_begin(s, r, filled, e);
+	int rc;
 
+	if (!s)
+		return handle_abandoned(e);
+	rc = siblings_begin(s, r, filled, e);
 	if (!rc) {
 		deadline_ns = deadline_record(s, r, deadline_ns);
 		rc = repl_tell(r, &s->chain, deadline_ns, e);
@@ -274,7 +292,7 @@ enum setsource
 siblings_judge(struct repl *r, const struct repl **other)
 {
 	struct siblings *s = siblings_lock(r);
-	enum setsource verdict = member_judge(s, r, other);
+	enum setsource verdict = s ? member_judge(s, r, other) : SETSOURCE_WHOLE;
 
 	siblings_unlock(s);
 	return verdict;
@@ -284,7 +302,7 @@ bool
 siblings_earlier_whole(struct repl *r)
 {
 	struct siblings *s = siblings_lock(r);
-	const struct repl *m = r->set->next, *other;
+	const struct repl *m = s ? r->set->next : NULL, *other;
 
 	while (m &&
 	       (atomic_load(&m->set->unfinished) || member_judge(s, m, &other) != SETSOURCE_WHOLE))
@@ -297,7 +315,7 @@ bool
 siblings_readable(struct repl *r)
 {
 	struct siblings *s = siblings_lock(r);
-	const struct repl *m = s->first;
+	const struct repl *m = s ? s->first : NULL;
 
 	while (m && (m == r || atomic_load(&m->set->unfinished)))
 		m = m->set->next;
@@ -308,17 +326,18 @@ siblings_readable(struct repl *r)
 /* ---- when one is lost ---- */
 
 /*
- * One that hangs must leave the others time for theirs. What has gone by before, as where the one
- * that is lost has taken all of it, says nothing of those that are well.
+ * Of m, which is to be told now, and those behind it. One that hangs must leave the others time for
+ * theirs. What has gone by before, as where the one that is lost has taken all of it, says nothing
+ * of those that are well.
  */
 static uint64_t
 deadline_share(const struct repl *m, uint64_t deadline_ns)
 {
 	uint64_t now_ns = clock_now_ns(), end_ns = deadline_ns;
 	uint64_t least_ns = clock_deadline(m->cfg->op_timeout_ms / REPL_TELL_SHARE);
-	unsigned count = 0;
+	unsigned count = 1;
 
-	for (; m; m = m->set->next)
+	while ((m = m->set->next))
 		count += is_told(m);
 	if (now_ns < deadline_ns)
 		end_ns = now_ns + (deadline_ns - now_ns) / count;
@@ -332,8 +351,8 @@ siblings_bases(const struct siblings *s, const struct repl *locked, struct gen_i
 	unsigned n = 0;
 
 	for (struct repl *m = s->first; m && n + REPL_BASES_MAX <= max; m = m->set->next) {
-		if (m != locked)
-			pthread_mutex_lock(&m->lock);
+		if (m != locked && !ownwait_lock(&m->lock, &m->abandoned))
+			continue;
 		n += repl_bases_kept(m, keep + n);
 		if (m != locked)
 			pthread_mutex_unlock(&m->lock);

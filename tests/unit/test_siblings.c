@@ -5,7 +5,10 @@
  */
 #include "unit.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../../librepl/src/ownwait.c"
 #include "../../librepl/src/siblings.c"
@@ -26,11 +29,20 @@ static struct handle handles[HANDLES];
 static struct repl_config config = {.op_timeout_ms = 1000};
 static uint8_t next_id;
 static unsigned fork_count;
+static int interrupt; /* the signal that comes while the list of all is looked at; 0: none */
 
 unsigned
 forks_count(void)
 {
+	if (interrupt)
+		(void)raise(interrupt);
 	return fork_count;
+}
+
+int
+handle_abandoned(struct err *e)
+{
+	return err_set(e, REPL_E_LOST, "abandoned");
 }
 
 int
@@ -448,6 +460,92 @@ a_child_that_comes_back_waits_for_none(void **state)
 	closed(1);
 }
 
+/* As in the child of a fork: what another thread has locked stays so. */
+static void
+is_abandoned(unsigned i)
+{
+	atomic_store(&handles[i].repl.replicas[0].lost, REPL_E_LOST);
+	atomic_store(&handles[i].repl.abandoned, true);
+}
+
+static void
+a_child_that_comes_back_amid_a_loss_tells_nobody(void **state)
+{
+	struct siblings *s;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		(void)opened(i, 1, "a", SIDECAR_UP_TO_DATE);
+		assert_int_equal(begins(i), 0);
+		assert_int_equal(pthread_mutex_init(&handles[i].repl.lock, NULL), 0);
+	}
+	s = siblings_lock(&handles[0].repl);
+	assert_int_equal(pthread_mutex_lock(&handles[1].repl.lock), 0);
+	is_abandoned(0);
+	is_abandoned(1);
+	siblings_advance(s, &handles[0].repl, clock_deadline(1000));
+	/* It was found to be told of it, and then abandoned. */
+	(void)deadline_share(&handles[1].repl, clock_deadline(1000));
+	assert_int_equal(pthread_mutex_unlock(&handles[1].repl.lock), 0);
+	for (unsigned i = 0; i < 2; i++)
+		atomic_store(&handles[i].repl.abandoned, false);
+	siblings_unlock(s);
+	closed(2);
+}
+
+/* Nor does it know what they have in common. */
+static void
+a_child_that_comes_back_amid_an_opening_or_a_write_has_none(void **state)
+{
+	const struct repl *other = NULL;
+	struct generation chain;
+
+	(void)state;
+	(void)opened(0, 1, "a", SIDECAR_UP_TO_DATE);
+	(void)opened(1, 1, "ba", SIDECAR_UP_TO_DATE);
+	is_abandoned(0);
+	assert_int_equal(begins(0), REPL_E_LOST);
+	assert_int_equal(siblings_generation(&handles[0].repl, &chain, NULL), REPL_E_LOST);
+	assert_int_equal(siblings_judge(&handles[0].repl, &other), SETSOURCE_WHOLE);
+	assert_false(siblings_earlier_whole(&handles[0].repl));
+	assert_false(siblings_readable(&handles[0].repl));
+	siblings_direct_note(&handles[0].repl);
+	assert_false(gen_id_is_nil(&handles[1].there.current));
+	atomic_store(&handles[0].repl.abandoned, false);
+	closed(2);
+}
+
+static volatile sig_atomic_t child_status = -1;
+
+static void
+on_signal(int sig)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	(void)sig;
+	if (pid == 0)
+		_exit(0);
+	if (pid > 0 && waitpid(pid, &status, 0) == pid)
+		child_status = status;
+}
+
+/* Its fork waits for no lock that its thread has. */
+static void
+a_handler_may_fork_amid_an_opening_or_a_close(void **state)
+{
+	const struct sigaction act = {.sa_handler = on_signal};
+
+	(void)state;
+	assert_int_equal(sigaction(SIGUSR1, &act, NULL), 0);
+	(void)opened(0, 1, "a", SIDECAR_UP_TO_DATE);
+	interrupt = SIGUSR1;
+	(void)opened(1, 1, "a", SIDECAR_UP_TO_DATE);
+	interrupt = 0;
+	assert_int_equal(child_status, 0);
+	closed(2);
+}
+
 int
 main(void)
 {
@@ -467,7 +565,12 @@ main(void)
 		cmocka_unit_test(who_is_away_for_long_is_known_when_it_comes_back),
 		cmocka_unit_test(one_at_a_time_is_copied_into_directly),
 		cmocka_unit_test(a_child_that_comes_back_waits_for_none),
+		cmocka_unit_test(a_child_that_comes_back_amid_a_loss_tells_nobody),
+		cmocka_unit_test(a_child_that_comes_back_amid_an_opening_or_a_write_has_none),
+		cmocka_unit_test(a_handler_may_fork_amid_an_opening_or_a_close),
 	};
 
+	/* Where one waits for ever. */
+	(void)alarm(60);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
