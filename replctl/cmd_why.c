@@ -17,6 +17,7 @@
 #include "control.h"
 #include "fileclaim.h"
 #include "hint.h"
+#include "holes.h"
 #include "out.h"
 #include "poolfile.h"
 #include "poolname.h"
@@ -109,6 +110,36 @@ judge_size(struct why *w, const char *word, uint64_t recorded)
 		       "if the pool was made anew: rm %s" SIDECAR_SUFFIX
 		       "; replctl remove TARGET/POOL; if it was cut off: replctl restore --dry-run "
 		       "--force TARGET/POOL %s",
+		       word, word);
+}
+
+static bool
+holds_zeros(const char *file)
+{
+	struct poolfile pool;
+	struct err e;
+	bool zeros;
+
+	err_clear(&e);
+	poolfile_init(&pool);
+	zeros = poolfile_open(&pool, file, &e) == 0 && holes_blank(pool.path, pool.mem, pool.size);
+	poolfile_fini(&pool);
+	return zeros;
+}
+
+/* What a program writes to a file that was made anew is copied over the replicas of the lost one.
+ */
+static void
+judge_zeros(struct why *w, const char *word, const struct gen_id *recorded)
+{
+	if (gen_id_is_nil(recorded) || !holds_zeros(w->file))
+		return;
+	evidence_add(w, "the file holds nothing but zeros: if its program has ever stored anything "
+			"else, it was made anew");
+	(void)snprintf(w->next, sizeof(w->next),
+		       "replctl verify %s TARGET/POOL before the program is started, which copies "
+		       "what it writes over the replica; where they differ, for the replica's "
+		       "data: replctl restore --dry-run --force TARGET/POOL %s",
 		       word, word);
 }
 
@@ -295,6 +326,8 @@ judge_own(struct why *w, const char *word, const char *path, const struct sideca
 	judge_left(w, word, s);
 	if (!w->next[0])
 		judge_size(w, word, s->pool_size);
+	if (!w->next[0])
+		judge_zeros(w, word, &s->generation.current);
 	if (!w->next[0])
 		next_own(w, word, s);
 }

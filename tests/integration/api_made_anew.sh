@@ -61,8 +61,15 @@ for crash in compare dirty-map; do
 		ctl_fails 4 "made anew.*nothing was changed" sync "$TMP/p" "$T/p"
 		grep -q "^next: replctl verify .*replctl restore" "$TMP/err" || fail "$(cat "$TMP/err")"
 		ctl_fails 4 "made anew" sync --dry-run "$TMP/p" "$T/p"
+		# Nor is it advised to start the program, which may write to it and copy that.
+		ctl why "$TMP/p" >"$TMP/out" || fail "why"
+		grep -q "nothing but zeros" "$TMP/out" || fail "$(cat "$TMP/out")"
+		grep -q "^next *replctl verify $TMP/p TARGET/POOL before.*restore --dry-run --force TARGET/POOL $TMP/p" "$TMP/out" ||
+			fail "$(cat "$TMP/out")"
 		kept
 		back
+		ctl why "$TMP/p" >"$TMP/out" || fail "why"
+		! grep -q zeros "$TMP/out" || fail "$(cat "$TMP/out")"
 	done
 done
 
