@@ -25,6 +25,18 @@ if grep -rnE '^[[:space:]]*([A-Z_]+=[^ ]* )?wait_for [^|&]*[^|&\\]$' tests --inc
 	exit 1
 fi
 
+# Success of these is no answer: they say "same" or "differs". What differs is not waited for, either.
+if ! find tests -name '*.sh' -exec awk '
+FNR == 1 { due = 0 }
+due && !/^[[:space:]]*same$|TEXT/ { print at; bad = 1 }
+{ due = 0 }
+/(^|[^_[:alnum:]])ok (compare|read) / { due = 1; at = FILENAME ":" FNR ":" $0 }
+/(^|[^_[:alnum:]])api (compare|read) .*&&/ { print FILENAME ":" FNR ":" $0; bad = 1 }
+END { exit bad }' {} +; then
+	printf 'a difference passes: same comes behind ok compare, or whole_again is called: tests/integration/api_lib.sh\n'
+	exit 1
+fi
+
 case $(clang-format --version 2>/dev/null) in
 *' version 14.'*) ;;
 *)

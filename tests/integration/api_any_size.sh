@@ -41,6 +41,7 @@ ok put $((size - 9)) 8 3
 ok atomic8 0 $((size - 9))
 both_equal
 ok read 0 1 $((size - 4096)) 4096
+same
 refused REPL_E_INVAL "" persist 0 $((size - 1)) 2
 refused REPL_E_INVAL "" read 0 0 $size 1
 refused REPL_E_INVAL "" atomic8 0 $((size - 1))

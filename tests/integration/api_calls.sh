@@ -100,6 +100,7 @@ ok persist 6 300000 100
 ok read 6 0 300000 100
 same
 ok read 6 0 8388608 0
+same
 ok persist 7 0 $((8 * MIB))
 ok compare 0
 same

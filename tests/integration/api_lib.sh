@@ -11,6 +11,8 @@
 #   pool NAME             target string of a pool on repld serve
 #   sessions              the session processes of repld serve
 #   session_of POOL       the one of them that has the pool open
+#   same                  after compare or read: the replica has what memory has
+#   whole_again SECONDS REPLICA WHAT  a replica that was lost comes back, and has all
 # Pools are of class memory where /dev/shm is usable.
 [ -w /dev/shm ] && [ -z "${API_DISK-}" ] && export TMPDIR=/dev/shm
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -205,6 +207,19 @@ degraded() {
 established() {
 	api stat "$1"
 	[ "$(field replication)" = 0 ]
+}
+
+# What was killed or lost last may seem to be there for a moment: it can be read.
+readable() {
+	established "$1" || return
+	api compare "$1"
+	[ "$STATUS" = REPL_OK ]
+}
+
+# A difference is for same: not to be waited for, and not said where wait_for() would swallow it.
+whole_again() {
+	wait_for "$1" readable "$2" || fail "$3: it does not come back: $STATUS $TEXT"
+	same
 }
 
 # A call succeeds now.

@@ -50,6 +50,7 @@ opened q 2
 ok set pool-file "$TMP/device"
 ok open 1
 ok compare 0
+same
 ok close
 
 # blank: the device was replaced; nothing but its record is left.
@@ -79,6 +80,7 @@ opened q 2
 ok set pool-file "$TMP/device"
 ok open 1
 ok compare 0
+same
 ok close
 rm "$TMP/device"
 wait_for 20 no_sessions || fail "the session stays"

@@ -23,10 +23,6 @@ given_up() {
 	[ "$(field replication)" = 2 ] && [ "$(field data)" != 0 ]
 }
 
-back() {
-	established 0 && api compare 0 && [ "$STATUS" = REPL_OK ]
-}
-
 # gone_after WHAT: it is noticed, told, and the program goes on.
 gone_after() {
 	wait_for 10 given_up || fail "$1: still called up to date: $TEXT"
@@ -37,9 +33,10 @@ gone_after() {
 	works || fail "$1: the program does not go on: $TEXT"
 }
 
-# whole WHAT: it comes back, and the local replica is as the pool is.
+# whole WHAT: it comes back, and the pool and its local replica are as the program's file is.
 whole() {
-	wait_for 20 back || fail "$1: it does not come back: $TEXT"
+	whole_again 20 0 "$1"
+	cat "$pools/p0" "$pools/p1" | cmp - "$TMP/p" || lost "$1: the pool differs"
 	cat "$pools/p0" "$pools/p1" | cmp - "$pools/r" || lost "$1: the local replica differs"
 }
 

@@ -22,10 +22,6 @@ given_up() {
 	[ "$(field replication)" = 2 ] && [ "$(field data)" != 0 ]
 }
 
-back() {
-	established 0 && api compare 0 && [ "$STATUS" = REPL_OK ]
-}
-
 # gone_after WHAT: it is noticed, told, and the program goes on.
 gone_after() {
 	wait_for 10 given_up || fail "$1: still called up to date: $TEXT"
@@ -46,17 +42,17 @@ gone_after "the pool renamed"
 wait_for 10 grep -q pool-missing "$TMP/bg.out" || fail "events: $(cat "$TMP/bg.out")"
 kill "$CTL_PID"
 mv "$TMP/kept" "$pools/p"
-wait_for 20 back || fail "it does not come back: $TEXT"
+whole_again 20 0 "the pool renamed"
 
 mv "$pools/p.repl" "$TMP/kept"
 gone_after "the sidecar renamed"
 mv "$TMP/kept" "$pools/p.repl"
-wait_for 20 back || fail "it does not come back: $TEXT"
+whole_again 20 0 "the sidecar renamed"
 
 cp -p "$pools/p" "$TMP/kept"
 mv "$TMP/kept" "$pools/p"
 gone_after "the pool replaced"
-wait_for 20 back || fail "it does not come back: $TEXT"
+whole_again 20 0 "the pool replaced"
 
 rm "$pools/p" "$pools/p.repl"
 gone_after "the pool removed"

@@ -31,11 +31,6 @@ lost_since() {
 	[ "$(losses)" -gt "$1" ]
 }
 
-# What was killed last may seem to be there for a moment.
-comes_back() {
-	established 0 && api compare 0 && [ "$STATUS" = REPL_OK ]
-}
-
 before=$(losses)
 hurt kill
 wait_for 20 lost_since "$before" || fail "the loss is not noticed: $TEXT"
@@ -49,8 +44,7 @@ for delay in 0.05 0.1 0.2 0.3 0.5 0.8; do
 	[ -z "$pids" ] || signalled KILL $pids
 	killed=$((killed + 1))
 done
-wait_for 30 comes_back || fail "the replica does not come back: $TEXT"
-same
+whole_again 30 0 "killed $killed times"
 
 descriptors() {
 	ls "/proc/$(api_child)/fd" | wc -l
