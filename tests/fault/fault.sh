@@ -4,7 +4,7 @@
 #   start_target [LINE]  keys and repld serve, with extra [repld] lines
 #   start_victim         another initiator, which writes records without an end
 #   check_victim         it still writes; then it is stopped, and all it was told is there
-#   hostile MODE         tests/fault/hostile on the pool "hostile"; fails if it does
+#   hostile MODE         tests/fault/hostile on the pool "hostile"; fails if that does
 . "$(dirname "${BASH_SOURCE[0]}")/../integration/lib.sh"
 HOSTILE=${HOSTILE:-$BUILD/tests/fault/hostile}
 LEDGER=${LEDGER:-$BUILD/packaging/ledger}
@@ -48,7 +48,7 @@ check_victim() {
 hostile() {
 	timeout 40 "$HOSTILE" -i "$TMP/key" -k "$TMP/known_hosts" "$1" \
 		"$target/${2:-hostile}" >"$TMP/hostile.out" 2>&1 ||
-		fail "$1: $(cat "$TMP/hostile.out")"
+		fail_by $? "$1: $(cat "$TMP/hostile.out")"
 	cat "$TMP/hostile.out"
 }
 

@@ -3,7 +3,7 @@
  * usage: hostile -i IDENTITY -k KNOWN_HOSTS [-p PROVIDER] MODE TARGET/POOL
  *
  * Each mode checks the target's answer itself; exit status 0 when all were as
- * docs/PROTOCOL.md demands.
+ * docs/PROTOCOL.md demands, 3 when the pool has other bytes than it must have.
  */
 #include "hostile.h"
 
@@ -34,18 +34,32 @@ static const struct mode {
 	{"window", mode_window},
 };
 
+_Noreturn static void __attribute__((format(printf, 2, 0)))
+end(int status, const char *fmt, va_list ap)
+{
+	(void)printf("FAILED: ");
+	(void)vprintf(fmt, ap);
+	(void)printf("\n");
+	(void)fflush(stdout);
+	_exit(status);
+}
+
 _Noreturn void
 hostile_fail(const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)printf("FAILED: ");
-	(void)vprintf(fmt, ap);
-	(void)printf("\n");
-	va_end(ap);
-	(void)fflush(stdout);
-	_exit(1);
+	end(1, fmt, ap);
+}
+
+_Noreturn void
+hostile_lost(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	end(3, fmt, ap);
 }
 
 static struct json_object *

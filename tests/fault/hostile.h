@@ -43,6 +43,9 @@ struct grant {
 /* "FAILED: text" on standard output, and the end of the program. */
 _Noreturn void hostile_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* The same where the pool has other bytes than it must have. */
+_Noreturn void hostile_lost(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* A session of its own with the pool open; the pool is made if need be. */
 void hostile_open(struct hostile *h, bool write);
 void hostile_close(struct hostile *h);

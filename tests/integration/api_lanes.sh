@@ -6,5 +6,5 @@ start_serve
 seed=${API_SEED:-$RANDOM$RANDOM}
 timeout 20 "$BUILD/tests/integration/api_random" "$TMP/p" $((64 * MIB)) "$seed" 8 4 \
 	identity="$TMP/key" known-hosts="$TMP/known_hosts" op-timeout=15000 \
-	target="$(pool p)" peek="$TMP/serve/pools/p" || fail "seed $seed"
+	target="$(pool p)" peek="$TMP/serve/pools/p" || fail_by $? "seed $seed"
 equal "$TMP/p" "$TMP/serve/pools/p"

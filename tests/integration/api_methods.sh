@@ -13,6 +13,6 @@ for method in $methods; do
 	timeout 20 "$BUILD/tests/integration/api_random" "$TMP/$method" $((12 * MIB)) "$seed" 3 1 \
 		identity="$TMP/key" known-hosts="$TMP/known_hosts" op-timeout=10000 \
 		method="$method" target="$(pool "$method")" peek="$TMP/serve/pools/$method" ||
-		fail "seed $seed: $method"
+		fail_by $? "seed $seed: $method"
 	equal "$TMP/$method" "$TMP/serve/pools/$method"
 done

@@ -6,7 +6,8 @@
  *   api_random FILE SIZE SEED LANES SECONDS [KEY=VALUE ...] [peek=POOL-FILE ...]
  *
  * FILE may be a device-DAX device, SIZE then in multiples of 2 MiB. In the end it says how many
- * bytes the RNIC took from the pool itself, and what the profile says of that.
+ * bytes the RNIC took from the pool itself, and what the profile says of that. Exit status 3: a
+ * replica that was not lost has other bytes.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,7 +36,7 @@ struct set {
 	uint8_t *peek[PEEKS_MAX];
 	unsigned peek_count;
 	double until;
-	atomic_bool failed;
+	atomic_bool failed, differs;
 };
 
 struct noted {
@@ -91,6 +92,13 @@ fault(struct worker *w, const char *what)
 	return false;
 }
 
+static bool
+differs(struct worker *w)
+{
+	atomic_store(&w->set->differs, true);
+	return fault(w, "the target's file differs after the call");
+}
+
 /* New bytes in a range of the stripe, noted to be looked for. */
 static void
 dirty(struct worker *w, size_t off, size_t len)
@@ -116,7 +124,7 @@ look(struct worker *w)
 
 		for (unsigned p = 0; p < s->peek_count; p++)
 			if (memcmp(s->mem + n->off, s->peek[p] + n->off, n->len) != 0)
-				return fault(w, "the target's file differs after the call");
+				return differs(w);
 	}
 	w->noted_count = 0;
 	return true;
@@ -294,13 +302,18 @@ static bool
 read_back(struct set *s)
 {
 	uint8_t *buf = malloc(s->size);
-	bool same = buf != NULL;
+	bool ok = buf != NULL;
 
-	for (unsigned i = 0; same && i < repl_replicas(s->r); i++)
-		same = repl_read(s->r, 0, i, buf, 0, s->size) == 0 &&
-		       memcmp(buf, s->mem, s->size) == 0;
+	for (unsigned i = 0; ok && i < repl_replicas(s->r); i++) {
+		ok = repl_read(s->r, 0, i, buf, 0, s->size) == 0;
+		if (ok && memcmp(buf, s->mem, s->size) != 0) {
+			(void)fprintf(stderr, "replica %u differs in the end\n", i);
+			atomic_store(&s->differs, true);
+			ok = false;
+		}
+	}
 	free(buf);
-	return same;
+	return ok;
 }
 
 /* Of the first replica; without an RNIC there is nothing to be said. */
@@ -337,7 +350,9 @@ main(int argc, char **argv)
 	lanes = (unsigned)strtoul(argv[4], NULL, 0);
 	s.mem = map(argv[1], s.size, true);
 	w = calloc(lanes, sizeof(*w));
+	/* A replica that is lost lacks what follows: that is to be told by the call. */
 	ok = s.mem && w && repl_config_set(cfg, "lanes", argv[4]) == 0 &&
+	     repl_config_set(cfg, "on-loss", "fail") == 0 &&
 	     options(argv + 6, cfg, peeks, &s.peek_count) &&
 	     repl_open(cfg, s.mem, s.size, REPL_OPEN_CREATE, &s.r) == 0;
 	for (unsigned i = 0; ok && i < s.peek_count; i++)
@@ -350,5 +365,7 @@ main(int argc, char **argv)
 		ok = false;
 	repl_config_free(cfg);
 	free(w);
+	if (s.differs)
+		return 3;
 	return ok ? 0 : 1;
 }

@@ -7,7 +7,7 @@ seed=${API_SEED:-$RANDOM$RANDOM}
 echo "seed $seed"
 random() {
 	timeout 20 "$BUILD/tests/integration/api_random" "$@" identity="$TMP/key" \
-		known-hosts="$TMP/known_hosts" op-timeout=10000 || lost "seed $seed: $*"
+		known-hosts="$TMP/known_hosts" op-timeout=10000 || fail_by $? "seed $seed: $*"
 }
 random "$TMP/one" $((24 * MIB + 777)) "$seed" 1 3 target="$(pool one)" peek="$TMP/serve/pools/one"
 equal "$TMP/one" "$TMP/serve/pools/one"

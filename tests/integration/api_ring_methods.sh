@@ -10,7 +10,7 @@ for method in deposit deposit-completion; do
 	echo "$method"
 	timeout 20 "$BUILD/tests/integration/api_random" "$TMP/$method" $((12 * MIB)) "$seed" 3 1 \
 		identity="$TMP/key" known-hosts="$TMP/known_hosts" op-timeout=10000 \
-		method="$method" target="$(pool "$method")" || fail "seed $seed: $method"
+		method="$method" target="$(pool "$method")" || fail_by $? "seed $seed: $method"
 	equal "$TMP/$method" "$TMP/serve/pools/$method"
 	[ "$(stat -c %s "$TMP/serve/pools/$method.repl")" = 8192 ] || fail "the ring is still there"
 done

@@ -8,11 +8,11 @@ shares() {
 	name=$1 bytes=$2 needed=$3
 	shift 3
 	{
-		printf '[repl]\nlanes = 4\nidentity = %s\nknown-hosts = %s\n' "$TMP/key" "$TMP/known_hosts"
+		printf '[repl]\nlanes = 4\nidentity = %s\nknown-hosts = %s\non-loss = fail\n' "$TMP/key" "$TMP/known_hosts"
 		printf '%s\n' "$@"
 	} >"$TMP/$name.conf"
 	REPL_CONFIG=$TMP/$name.conf timeout -k 5 60 "$BUILD/tests/integration/api_shares" "$TMP/$name" \
-		400 "$bytes" "$needed" >"$TMP/out" 2>&1 || fail "$name: $(cat "$TMP/out")"
+		400 "$bytes" "$needed" >"$TMP/out" 2>&1 || fail_by $? "$name: $(cat "$TMP/out")"
 	for target in $(sed -n 's/^[a-z-]*target = //p' "$TMP/$name.conf"); do
 		ctl verify "$TMP/$name" "$target" >"$TMP/out" 2>&1 || lost "$name: $(cat "$TMP/out")"
 	done

@@ -23,6 +23,7 @@
 #   lost TEXT          the same where a byte is lost or wrong, or a copy called what it is not: no second try of
 #                      tests/run.sh makes that good (tests/tries.sh)
 #                      A crash and a sanitizer's report end it so, too, whatever was made of it meanwhile: crashes below
+#   fail_by STATUS TEXT  lost if a program that compares bytes has ended with 3, else fail: it comes as "|| fail_by $? ..."
 #   aside FILE         it is written anew from now on; what it holds is looked at when the test ends
 #   emptied FILE       the same while somebody writes to it
 #   sanitized          what is tested is built with sanitizers
@@ -54,6 +55,13 @@ fail() {
 
 lost() {
 	failed LOST "$*"
+}
+
+fail_by() {
+	case $1 in
+	3) lost "$2" ;;
+	*) fail "$2" ;;
+	esac
 }
 
 failed() {

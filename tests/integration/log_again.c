@@ -14,6 +14,7 @@
  * killed. lags: the same of replica 1, and opens the log again; then waits for a line, and until
  * that replica was away and is back. fails: as busy, but with a line that it waits for before, and
  * without opening the log again. open: opens the pool only. log: opens the log, too.
+ * Exit status 3: records are lost though no call has failed.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -42,7 +43,7 @@ struct again {
 	struct repl_log *log;
 	uint8_t *pool;
 	uint8_t *data;
-	atomic_bool begun, stop;
+	atomic_bool begun, stop, lost;
 	_Atomic uint64_t tail; /* that the last turn has left */
 };
 
@@ -180,10 +181,15 @@ take_turn(struct again *a)
 	if (tail != atomic_load(&a->tail)) {
 		(void)fprintf(stderr, "lost: from %llu to %llu\n", (unsigned long long)tail,
 			      (unsigned long long)atomic_load(&a->tail));
+		/* What a failed append has left is not promised. */
+		atomic_store(&a->lost, !atomic_load(&a->stop));
 		rc = REPL_E_CORRUPT;
 	}
-	if (!rc)
+	if (!rc) {
 		rc = repl_log_append(log, 0, "turn", 4, NULL);
+		if (rc)
+			atomic_store(&a->stop, true);
+	}
 	atomic_store(&a->tail, repl_log_tail(log));
 	repl_log_close(log);
 	return rc;
@@ -354,5 +360,7 @@ main(int argc, char **argv)
 	repl_log_close(a.log);
 	(void)repl_close(a.repl);
 	free(a.data);
+	if (a.lost)
+		return 3;
 	return rc ? 1 : 0;
 }

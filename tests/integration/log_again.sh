@@ -9,7 +9,7 @@ export TMPDIR=/dev/shm
 again() {
 	timeout 30 "$BUILD/tests/integration/log_again" "$1" "$TMP/$1" "$T/$1" identity="$TMP/key" \
 		known-hosts="$TMP/known_hosts" "${@:2}" >"$TMP/said" 2>"$TMP/again.log" ||
-		fail "$1: $(cat "$TMP/again.log")"
+		fail_by $? "$1: $(cat "$TMP/again.log")"
 	cat "$TMP/said"
 	ctl verify "$TMP/$1" "$T/$1" >"$TMP/verify.log" 2>&1 || lost "$1: the replica differs"
 	rm "$TMP/$1"*

@@ -53,6 +53,20 @@ try x.session lab "$lib echo session 7 ended by signal 6 >\$TMP/serve.log" && di
 try x.stopped lab "$lib echo session 7 ended by signal 15 >\$TMP/serve.log" && [ ! -s out ] || die "an end in order is a crash"
 try x.due lab "$lib CRASH_DUE=7.*signal.6; echo session 7 ended by signal 6 >\$TMP/serve.log" && [ ! -s out ] ||
 	die "a crash that is due is told of"
+# hostile() of a program that ends so.
+printf '#!/bin/sh\necho FAILED: not as due\nexit "$ENDS"\n' >hostile
+chmod 755 hostile
+cat >ends <<END
+TMPDIR=$TMP BUILD=/nonexistent
+. $here/../fault/fault.sh
+target=none
+HOSTILE=$TMP/hostile
+hostile stages
+END
+try x.late fault "ENDS=1 bash $TMP/ends" || die "what was late is final"
+grep -q "^    FAILED: stages: FAILED: not as due" out || die "it is not told"
+try x.bytes fault "ENDS=3 bash $TMP/ends" && die "bytes that a hostile initiator has found to differ pass"
+grep -q "^    LOST: stages: FAILED: not as due" out || die "it is not told"
 # An api_shell that tells with its end of a leak, or of a crash before.
 mkdir -p build/tests/integration
 cat >build/tests/integration/api_shell <<'END'

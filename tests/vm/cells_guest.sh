@@ -55,11 +55,11 @@ cell() {
 	ctl create "$T/$kind/pool" --size $size >"$TMP/create.log" 2>&1 ||
 		fail "$platform $kind: create: $(cat "$TMP/create.log")"
 	ctl probe "$T/$kind/pool" --json >"$results/$kind.json" || fail "$platform $kind: probe"
-	load auto || fail "$platform $kind: auto"
+	load auto || fail_by $? "$platform $kind: auto"
 	done=
 	if [ "$run" = + ]; then
 		for method in $(echo "${10}" | tr , ' '); do
-			load "$method" || fail "$platform $kind: $method"
+			load "$method" || fail_by $? "$platform $kind: $method"
 			done="$done${done:+, }$method"
 		done
 		case $methods in
@@ -94,7 +94,7 @@ devdax_rules() {
 	# The pool comes back as it was after its writer was killed; a new one is zeros.
 	kind=devdax
 	rm -f "$TMP"/local*
-	load auto || fail "devdax: load"
+	load auto || fail_by $? "devdax: load"
 	hold devdax/pool write
 	for connection in $(pgrep -P "$SERVE_PID"); do
 		kill -KILL $(pgrep -P "$connection")

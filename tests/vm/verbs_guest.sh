@@ -62,7 +62,7 @@ random()
 		identity="$TMP/key" known-hosts="$TMP/known_hosts" op-timeout=$OP_TIMEOUT \
 		connect-timeout=$CONNECT_TIMEOUT heartbeat-timeout=$HEARTBEAT_TIMEOUT \
 		provider=$PROVIDER method="$1" target="$(pool "$2")" peek="$TMP/serve/pools/$2" ||
-		fail "$1 on $2"
+		fail_by $? "$1 on $2"
 	equal "$TMP/$2" "$TMP/serve/pools/$2"
 }
 
@@ -211,7 +211,7 @@ cell_memlock()
 hostile()
 {
 	timeout 120 "$BUILD/tests/fault/hostile" -i "$TMP/key" -k "$TMP/known_hosts" -p verbs \
-		"$1" "$(pool "$1")" >"$TMP/out" 2>&1 || fail "$1: $(cat "$TMP/out")"
+		"$1" "$(pool "$1")" >"$TMP/out" 2>&1 || fail_by $? "$1: $(cat "$TMP/out")"
 	cat "$TMP/out"
 	! grep "ended by signal" "$TMP/serve.log" || fail "the target crashed"
 }
@@ -305,7 +305,7 @@ fork_parent()
 		"connect-timeout = $CONNECT_TIMEOUT" "op-timeout = $OP_TIMEOUT" \
 		"heartbeat-timeout = $HEARTBEAT_TIMEOUT" "lanes = 1" "target = $(pool "$2")" >"$TMP/repl.conf"
 	REPL_CONFIG=$TMP/repl.conf timeout 120 "$BUILD/tests/integration/fork_parent" "$1" \
-		>"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
+		>"$TMP/out" 2>&1 || fail_by $? "$(cat "$TMP/out")"
 	opened "by verbs"
 }
 
@@ -328,7 +328,7 @@ uncopied()
 		identity="$TMP/user/key" known-hosts="$TMP/user/known_hosts" op-timeout=$OP_TIMEOUT \
 		connect-timeout=$CONNECT_TIMEOUT heartbeat-timeout=$HEARTBEAT_TIMEOUT \
 		provider=verbs method="$method" target="$(pool "$pool")" \
-		${PEEK:+peek="$TMP/serve/pools/$pool"} >"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
+		${PEEK:+peek="$TMP/serve/pools/$pool"} >"$TMP/out" 2>&1 || fail_by $? "$method: $(cat "$TMP/out")"
 	cat "$TMP/out"
 	grep -Eq "$text" "$TMP/out" || fail "$method: no '$text'"
 }

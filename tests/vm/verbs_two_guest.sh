@@ -87,7 +87,7 @@ both_ways() {
 		timeout 120 "$BUILD/tests/integration/api_random" "$TMP/$method" $((4 * MIB)) 7 4 1 \
 			identity="$TMP/key" known-hosts="$TMP/known_hosts" op-timeout=30000 \
 			connect-timeout=60000 heartbeat-timeout=20000 provider=verbs method=$method \
-			target="$(pool $method)" || fail "$method"
+			target="$(pool $method)" || fail_by $? "$method"
 		verify $method
 	done
 }
