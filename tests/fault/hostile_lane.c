@@ -542,6 +542,7 @@ void
 mode_flood(struct hostile *h)
 {
 	static const struct damage none = {.what = "flood"};
+	static uint8_t pool[HOSTILE_POOL_SIZE], seen[HOSTILE_POOL_SIZE];
 	struct fab_lane *bad, *good;
 	struct grant g;
 	struct err e;
@@ -568,6 +569,12 @@ mode_flood(struct hostile *h)
 	hostile_ping(h);
 	fab_lane_free(bad);
 	hostile_commit(h, good, sent / 16 + 3, 0, "at last", 7);
+	memcpy(pool, "at last", 7);
+	hostile_read_pool(good, seen);
+	/* Of the flood all bytes of one or none. */
+	if (seen[4096] != 0)
+		memcpy(pool + 4096, "hostile!", 8);
+	pattern_check(good, pool, seen, "flood");
 	fab_lane_free(good);
 	hostile_close(h);
 }
@@ -576,6 +583,7 @@ mode_flood(struct hostile *h)
 void
 mode_lanes(struct hostile *h)
 {
+	static uint8_t pool[HOSTILE_POOL_SIZE], seen[HOSTILE_POOL_SIZE];
 	struct fab_lane *l[HOSTILE_LANES_MAX];
 	struct grant g;
 
@@ -586,6 +594,9 @@ mode_lanes(struct hostile *h)
 	for (unsigned round = 1; round <= 8; round++)
 		for (unsigned i = 0; i < g.lanes; i++)
 			hostile_commit(h, l[i], round, i * 4096UL, "lane", 4);
+	for (unsigned i = 0; i < g.lanes; i++)
+		memcpy(pool + i * 4096UL, "lane", 4);
+	pattern_check(l[0], pool, seen, "lanes");
 	(void)printf("%u lanes\n", g.lanes);
 	for (unsigned i = 0; i < g.lanes; i++)
 		fab_lane_free(l[i]);

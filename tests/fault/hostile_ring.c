@@ -109,27 +109,32 @@ expect_end(struct fab_lane *l, const char *what, bool answer)
 }
 
 /* Lanes without a ring, on which RMA works: what is in the pool now. */
-static void
-pool_check(struct hostile *h, const char *what, const char *first)
+static const uint8_t *
+pool_read(struct hostile *h)
 {
-	uint8_t *seen = malloc(HOSTILE_POOL_SIZE);
+	static uint8_t seen[HOSTILE_POOL_SIZE];
 	struct fab_lane *l;
 	struct grant g;
 
-	if (!seen)
-		hostile_fail("out of memory");
 	hostile_grant(h, 1, DEPTH, &g);
 	l = hostile_lane(&g, 0);
 	hostile_register(h, l, 1);
 	hostile_read_pool(l, seen);
+	fab_lane_free(l);
+	hostile_lanes_close(h);
+	return seen;
+}
+
+static void
+pool_check(struct hostile *h, const char *what, const char *first)
+{
+	const uint8_t *seen = pool_read(h);
+
 	if (memcmp(seen, first, 8) != 0)
 		hostile_lost("%s: what was acknowledged is not there", what);
 	for (unsigned i = 4096; i < 4104; i++)
 		if (seen[i] != 0)
 			hostile_lost("%s: it was applied", what);
-	fab_lane_free(l);
-	free(seen);
-	hostile_lanes_close(h);
 }
 
 /*
@@ -212,6 +217,21 @@ deposit_without_ring(struct hostile *h)
 	pool_check(h, "a DEPOSIT without a ring", "goes on.");
 }
 
+/* What went beside it is there, and of what was sent without end all bytes of one or none. */
+static void
+flood_check(struct hostile *h)
+{
+	static const uint8_t none[8];
+	const uint8_t *seen;
+
+	pool_check(h, "flood", "goes on.");
+	seen = pool_read(h);
+	if (memcmp(seen + 64, "beside..", 8) != 0)
+		hostile_lost("flood: what was acknowledged beside it is not there");
+	if (memcmp(seen + 128, "flooded.", 8) != 0 && memcmp(seen + 128, none, 8) != 0)
+		hostile_lost("flood: a part of a DEPOSIT is there");
+}
+
 /* Far beyond the depth, not one ACK taken: no slot is overrun, the other lane goes on. */
 static void
 flood(struct hostile *h)
@@ -238,7 +258,7 @@ flood(struct hostile *h)
 	hostile_await_ack(good, 2, true, "after a flood");
 	fab_lane_free(good);
 	hostile_lanes_close(h);
-	pool_check(h, "flood", "goes on.");
+	flood_check(h);
 }
 
 /* Each bad message ends its lane and nothing else, and is in no replay. */

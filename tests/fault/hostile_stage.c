@@ -226,10 +226,12 @@ mode_stages(struct hostile *h)
 
 	hostile_grant(h, 1, 4, &g);
 	l = hostile_lane(&g, 0);
-	hostile_commit(h, l, 1, 0, "good", 4);
+	/* Before anything is written over what may have changed. */
+	hostile_register(h, l, 1);
 	hostile_read_pool(l, after);
 	if (memcmp(before, after, HOSTILE_POOL_SIZE) != 0)
 		hostile_lost("the pool has changed");
+	hostile_commit(h, l, 2, 0, "good", 4);
 	fab_lane_free(l);
 	(void)printf("%zu bad STAGEs\n", sizeof(bads) / sizeof(bads[0]));
 	hostile_close(h);
