@@ -30,6 +30,12 @@ END { exit bad }' {} +; then
 	exit 1
 fi
 
+# The end of a pipeline is a process of its own, and so ends there and not the test.
+if grep -rnE '(^|[^|\\])\| *(try|ok|refused|same|equal|whole_again|fail|lost|fail_by|ctl_fails|expect_[a-z]+)( |$)' tests --include='*.sh'; then
+	printf 'it can not fail at the end of a pipeline: give it a file\n'
+	exit 1
+fi
+
 # A line that ends in a backslash may have its || in the next one.
 if grep -rnE '^[[:space:]]*([A-Z_]+=[^ ]* )?wait_for [^|&]*[^|&\\]$' tests --include='*.sh'; then
 	printf 'it may have waited in vain: wait_for ... || fail\n'
