@@ -23,7 +23,8 @@
 #   target_marks N STATE    a session leaves it so, in the generation that it has, or in that of the third argument
 #   target_idle N           nobody has it open for writing
 #   target_sessions_kill N  its sessions are killed
-#   stream_loses N M        a program that is killed has lost N and gone on with M; it has $told so many objects
+#   stream_loses N M        a program that is killed has lost N, which has $before so many objects, and gone on with M,
+#                           which has $told so many
 #   has_told COUNT          the pool has as many at least
 . "$(dirname "$0")/../integration/lib.sh"
 FILL=$BUILD/tests/integration/pmemobj_fill
