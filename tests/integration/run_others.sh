@@ -29,16 +29,26 @@ is_whole() {
 	[ ! -e "$pool.repl-missed" ] && [ ! -e "$pool.repl-taken" ] || fail "the mark stays"
 }
 
+# ended STATUS DUE: the second one, which kills itself when it has added what it adds, or which SIGABRT ends before.
+KILLS_ITSELF=137
+ABORTED=134
+ended() {
+	[ "$1" -eq "$2" ] || fail "the second one ends with $1, not $2: $(cat "$TMP/out")"
+}
+
 mkdir "$TMP/far"
 for policy in degrade fail; do
 	marks=$TMP/$policy
+	due=$KILLS_ITSELF
 	# The mark is beside the file, where others look for it, whatever name it is used by.
 	if [ $policy = fail ]; then
 		marks=$TMP/far/file
+		due=$ABORTED
 		ln -s far/file "$TMP/fail"
 	fi
 	begin $policy
 	(ON_LOSS=$policy run "$pool" "$policy" timeout -k 5 40 "$ODD" adds "$pool") >"$TMP/out" 2>&1
+	ended $? $due
 	grep -q "NOT REPLICATED: .*another program" "$TMP/out" || fail "the second one says: $(cat "$TMP/out")"
 	[ -e "$marks.repl-missed" ] || fail "no mark"
 	end
@@ -55,12 +65,14 @@ wait_for 10 grep -q maps "$TMP/out" || fail "the second one: $(cat "$TMP/out")"
 ln -sfn far/other "$TMP/link"
 : >"$TMP/link.go"
 wait $second
+ended $? $KILLS_ITSELF
 grep -q "NOT REPLICATED: .*another program" "$TMP/out" || fail "the second one says: $(cat "$TMP/out")"
 end
 ln -s far/first "$TMP/first.link"
 begin first "$TMP/first.link"
 ln -sfn far/other "$TMP/first.link"
 (ON_LOSS=degrade run "$TMP/far/first" first timeout -k 5 40 "$ODD" adds "$TMP/far/first") >"$TMP/out" 2>&1
+ended $? $KILLS_ITSELF
 grep -q "NOT REPLICATED: .*another program" "$TMP/out" || fail "the second one says: $(cat "$TMP/out")"
 : >"$pool.enough"
 pool=$TMP/far/first
@@ -75,6 +87,7 @@ mv "$TMP/v1" "$TMP/v2"
 ln -sfn v2 "$TMP/current"
 pool=$TMP/v2/moved
 (ON_LOSS=degrade run "$pool" moved timeout -k 5 40 "$ODD" adds "$pool") >"$TMP/out" 2>&1
+ended $? $KILLS_ITSELF
 grep -q "NOT REPLICATED: .*another program" "$TMP/out" || fail "the second one says: $(cat "$TMP/out")"
 [ -e "$pool.repl-missed" ] || fail "no mark"
 end
@@ -87,6 +100,7 @@ ln -sfn v3 "$TMP/current"
 pool=$TMP/v3/set
 : >"$pool.go"
 wait $second
+ended $? $KILLS_ITSELF
 grep -q "NOT REPLICATED: .*another program" "$TMP/out" || fail "the second one says: $(cat "$TMP/out")"
 [ -e "$pool.repl-missed" ] || fail "no mark"
 end
@@ -116,6 +130,7 @@ is_whole
 rm "$pool.enough"
 hold held stable
 (ON_LOSS=degrade run "$pool" held timeout -k 5 40 "$ODD" adds "$pool") >"$TMP/out" 2>&1
+ended $? $KILLS_ITSELF
 grep -q "REPLICA $T/held LOST: .*reads it" "$TMP/out" || fail "it says: $(cat "$TMP/out")"
 ! grep -q "NOT REPLICATED" "$TMP/out" || fail "it says: $(cat "$TMP/out")"
 stop "$HOLD_PID"
