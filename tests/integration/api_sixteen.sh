@@ -11,6 +11,7 @@ first=$SERVE_PORT
 second_start() {
 	sed -e "s|^pool-dir = .*|pool-dir = $TMP/serve/second|" \
 		-e "s|^listen = .*|listen = 127.0.0.1:${1:-0}|" "$TMP/repld.conf" >"$TMP/second.conf"
+	aside "$TMP/second.log"
 	: >"$TMP/second.log"
 	"$REPLD" serve --config "$TMP/second.conf" >"$TMP/second.log" 2>&1 &
 	second_pid=$!

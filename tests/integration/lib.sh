@@ -44,6 +44,14 @@ export HOME TMP
 unset SSH_AUTH_SOCK
 mkdir -p "$HOME/.ssh"
 printf '[repl]\nidentity = %s\nknown-hosts = %s\n' "$TMP/key" "$TMP/known_hosts" >"$TMP/login.conf"
+# A sanitizer's report has a file of its own there, of whichever user: it is not gone with a log that somebody writes anew.
+# What UBSan says next to ASan stays in the log.
+if [ -n "${ASAN_OPTIONS-}${TSAN_OPTIONS-}" ]; then
+	mkdir -m 1777 "$TMP/.reports"
+	ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}log_path=$TMP/.reports/asan.log
+	TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}log_path=$TMP/.reports/tsan.log
+	export ASAN_OPTIONS TSAN_OPTIONS
+fi
 USER_NAME=$(id -un)
 # repld serve does not run as root.
 SERVE_USER=$USER_NAME
@@ -94,12 +102,13 @@ emptied() {
 # What nobody may have said: a crash's end, or a sanitizer's report. A test that makes somebody say so has a pattern for
 # that in CRASH_DUE.
 CRASH='ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|: runtime error: |Assertion .* failed'
-CRASH="$CRASH|ended by signal (4|6|7|8|11)\$"
+CRASH="$CRASH|ended by signal (4|6|7|8|11)\$|ERROR: Can't open file: .*/\.reports/"
 CRASH_DUE='^$'
 
-# said_by_all GREP-OPTION...: of what is said in files of the test's own, but programs; pools, which are larger, have directories.
+# said_by_all GREP-OPTION...: of what is said in files of the test's own, but programs, and in logs of its directories; pools,
+# which are larger, have directories.
 said_by_all() {
-	find "$TMP" -maxdepth 1 -type f ! -perm /111 -size -8192k -exec env LC_ALL=C grep -a "$@" {} +
+	find "$TMP" -maxdepth 2 -type f ! -perm /111 -size -8192k \( ! -path "$TMP/*/*" -o -name '*.log*' \) -exec env LC_ALL=C grep -a "$@" {} +
 }
 
 # crashes: those lines; false if there are none.

@@ -60,6 +60,7 @@ for file in "$TMP/copied" "$TMP/outdated" "$TMP/inconsistent" "$TMP/lagged"; do
 	ok open
 	ok put 0 4096 9
 	ok persist 0 0 4096
+	aside "$TMP/away.log"
 	"$REPLD" serve --config "$TMP/away.conf" >"$TMP/away.log" 2>&1 &
 	away_pid=$!
 	PIDS="$PIDS $away_pid"
@@ -105,6 +106,7 @@ for state in outdated inconsistent; do
 	ok open
 	ok put 0 4096 2
 	ok persist 0 0 4096
+	aside "$TMP/away.log"
 	"$REPLD" serve --config "$TMP/away.conf" >"$TMP/away.log" 2>&1 &
 	away_pid=$!
 	PIDS="$PIDS $away_pid"

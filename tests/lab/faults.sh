@@ -226,8 +226,7 @@ both_die() {
 	kill -KILL "$load" $pids || fail "$WHAT: there is no load to kill"
 	"$1" 0
 	"$1" 1
-	exec 6>&-
-	wait "$load_waiter" 2>/dev/null
+	load_was_killed
 	"${2-:}"
 	target_start 0
 	target_start 1
@@ -593,6 +592,7 @@ fault_clock_jumped() {
 
 # open_fails: the load that is started now is refused.
 load_is_refused() {
+	aside "$TMP/load2.log"
 	timeout -k 1 60 "$LOAD" "$1" "$TMP/journal2" "$2" 300 "$(target_text 0)" "$(target_text 1)" \
 		identity="$TMP/key" known-hosts="$TMP/known_hosts" </dev/null >"$TMP/said2" \
 		2>"$TMP/load2.log"
@@ -604,6 +604,7 @@ load_is_refused() {
 racer() {
 	rm -f "$TMP/say${4-}" "$TMP/said${4-}"
 	mkfifo "$TMP/say${4-}"
+	aside "$TMP/load${4-}.log"
 	timeout -k 1 170 "$LOAD" "$1" "$2" "$3" 300 "$(target_text 0)" "$(target_text 1)" \
 		identity="$TMP/key" known-hosts="$TMP/known_hosts" \
 		<"$TMP/say${4-}" >"$TMP/said${4-}" 2>"$TMP/load${4-}.log" &

@@ -182,6 +182,7 @@ target_text() {
 load_begin() {
 	rm -f "$TMP/say" "$TMP/said"
 	mkfifo "$TMP/say"
+	aside "$TMP/load.log"
 	timeout -k 1 170 ${LAB_PRELOAD-} "$LOAD" "$LOCAL" "$TMP/journal" "$1" "${LOAD_PAUSE_US:-300}" \
 		"$(target_text 0)" "$(target_text 1)" ${THIRD:+"$THIRD$(target_text 2)"} \
 		identity="$TMP/key" known-hosts="$TMP/known_hosts" op-timeout="$OP_TIMEOUT" \
@@ -223,8 +224,17 @@ load_stop() {
 
 load_kill() {
 	kill -KILL "$load" || fail "$WHAT: there is no load to kill"
+	load_was_killed
+}
+
+# load_was_killed: by us, and had not ended by itself before.
+load_was_killed() {
+	local status
+
 	exec 6>&-
 	wait "$load_waiter" 2>/dev/null
+	status=$?
+	[ "$status" -eq 137 ] || fail "$WHAT: the load ended with $status: $(cat "$TMP/load.log")"
 }
 
 # load_halt, load_resume: it is stopped in between, as long as STOPPED_MS says.

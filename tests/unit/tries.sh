@@ -46,6 +46,13 @@ report="echo ==12==ERROR: AddressSanitizer: heap-use-after-free"
 try x.target lab "$lib $report >\$TMP/serve.log" && die "a report in a log passes"
 grep -q "^    CRASHED: ==12==ERROR: AddressSanitizer: heap" out || die "it is not told"
 try x.before lab "$lib $report >\$TMP/serve.log; aside \$TMP/serve.log" && die "a report in a log of before passes"
+try x.below lab "$lib mkdir \$TMP/near; $report >\$TMP/near/serve.log" && die "a report in a log of a directory passes"
+printf "#include <stdlib.h>\nint main(void) { char *p = malloc(3); free(p); return p[1]; }\n" |
+	cc -fsanitize=address -w -x c -o wrong - ||
+	die "no program with a sanitizer"
+try x.again lab "export ASAN_OPTIONS=detect_leaks=0; $lib ./wrong 2>\$TMP/load.log; : >\$TMP/load.log" &&
+	die "a report in a log that a second start truncates passes"
+grep -q "^    CRASHED: .*ERROR: AddressSanitizer: heap-use-after-free" out || die "it is not told"
 try x.said lab "$lib $report >\$TMP/api.log; emptied \$TMP/api.log" && die "a report in a log that was emptied passes"
 try x.top fault "$lib { $report; seq 60; } >\$TMP/t0.log.now; fail end" && die "a report above what is shown passes"
 grep -q "^    FAILED: end" out || die "it is not told"
