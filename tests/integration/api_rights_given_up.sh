@@ -84,7 +84,7 @@ prlimit --pid "$(api_child)" --nofile=1024:
 comes_back
 done_with
 
-[ "$(id -u)" -eq 0 ] || exit 0
+[ "$(id -u)" -eq 0 ] || { left_out "to give up root's rights needs root"; exit; }
 user=$(id -u nobody)
 
 # processes LIMIT: of the program, as the user that it has become.

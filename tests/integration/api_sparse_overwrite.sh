@@ -3,10 +3,7 @@
 # disk that has no room for one. Where some of it has none the replica stays the copy that it is.
 if [ -z "${DISK-}" ]; then
 	DISK=tmpfs bash "$0" || exit
-	DISK=ext4 bash "$0"
-	code=$?
-	[ "$code" -eq 77 ] && exit 0
-	exit "$code"
+	DISK=ext4 exec bash "$0"
 fi
 export DISK
 . "$(dirname "$0")/full_lib.sh"

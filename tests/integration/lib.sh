@@ -24,6 +24,7 @@
 #                      tests/run.sh makes that good (tests/tries.sh)
 #                      A crash and a sanitizer's report end it so, too, whatever was made of it meanwhile: crashes below
 #   fail_by STATUS TEXT  lost if a program that compares bytes has ended with 3, else fail: it comes as "|| fail_by $? ..."
+#   left_out TEXT      a part can't be had here: the test goes on without it, and has been skipped if nothing else fails
 #   aside FILE         it is written anew from now on; what it holds is looked at when the test ends
 #   emptied FILE       the same while somebody writes to it
 #   sanitized          what is tested is built with sanitizers
@@ -157,6 +158,12 @@ descendants() {
 	done
 }
 
+LEFT_OUT=
+left_out() {
+	echo "skipped: $*"
+	LEFT_OUT=1
+}
+
 # What else must hold when a test has passed; false if it does not.
 at_end() {
 	:
@@ -183,6 +190,7 @@ cleanup() {
 		status=1
 	fi
 	rm -rf "$TMP"
+	[ "$status" -ne 0 ] || [ -z "$LEFT_OUT" ] || status=77
 	exit "$status"
 }
 trap cleanup EXIT

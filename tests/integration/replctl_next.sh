@@ -62,6 +62,8 @@ elif setpriv --reuid "$SERVE_USER" --clear-groups "$REPLCTL" --version >/dev/nul
 	setpriv --reuid "$SERVE_USER" --clear-groups "$REPLCTL" status "$TMP/locked/file" 2>"$TMP/err"
 	[ $? -eq 4 ] || fail "a file of another user: $(cat "$TMP/err")"
 	grep -q "^next: .*as the user" "$TMP/err" || fail "no next step: $(cat "$TMP/err")"
+else
+	left_out "another user can't start replctl"
 fi
 ctl create "$T/new" --size 64K >/dev/null || fail "create"
 next_step 4 "replctl info $T/new; replctl promote --force $T/new \(as it is\)" 0 promote "$T/new"

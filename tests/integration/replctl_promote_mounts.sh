@@ -3,7 +3,7 @@
 # A forced promotion ends the pool's own writer: none whose sidecar has the same number on another file system that is
 # mounted in the pool directory, or in another subvolume.
 if [ -z "${INSIDE-}" ]; then
-	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null || exit 77
+	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null || { echo "skipped: no mount namespace"; exit 77; }
 	INSIDE=1 exec unshare -m bash "$0"
 fi
 . "$(dirname "$0")/lib.sh"
@@ -76,9 +76,11 @@ promotes tmpfs
 
 # Subvolumes, as mkfs.btrfs is not told to make them.
 truncate -s 128M "$TMP/image"
-mkfs.btrfs -q "$TMP/image" >"$TMP/mkfs.out" 2>&1 || exit 0
 mkdir "$POOLS/btrfs"
-mount -o loop "$TMP/image" "$POOLS/btrfs" 2>"$TMP/mount.out" || exit 0
+mkfs.btrfs -q "$TMP/image" >"$TMP/mkfs.out" 2>&1 && mount -o loop "$TMP/image" "$POOLS/btrfs" 2>>"$TMP/mkfs.out" || {
+	left_out "subvolumes: $(tail -n 1 "$TMP/mkfs.out")"
+	exit
+}
 python3 -c '
 import fcntl, os, struct, sys
 fd = os.open(sys.argv[1], os.O_RDONLY)

@@ -36,7 +36,7 @@ cp pool "two  blanks"
 grep -q "^next .*'\./two  blanks'" out || fail "a blank is lost: $(cat out)"
 
 # A file that is whole, and whose record found no room: both is told, and what helps.
-[ "$(id -u)" -eq 0 ] || exit 0
+[ "$(id -u)" -eq 0 ] || { left_out "a full disk needs root"; exit; }
 cat >small <<'END'
 mkdir -p disk && mount -t tmpfs -o size=8M,nr_inodes=2 tmpfs disk || exit 77
 "$REPLCTL" --identity key --known-hosts known_hosts restore "$T/p" disk/pool
@@ -47,7 +47,7 @@ END
 export REPLCTL T
 unshare -m sh small >out 2>err
 status=$?
-[ "$status" -ne 77 ] || exit 0
+[ "$status" -ne 77 ] || { left_out "no mount namespace"; exit; }
 [ "$status" -eq 1 ] || fail "exit $status: $(cat out err)"
 grep -q "disk/pool is restored.*disk/pool.repl" err || fail "$(cat err)"
 grep -q "next: .*replctl .* restore --force $T/p disk/pool" err || fail "$(cat err)"
@@ -62,7 +62,7 @@ export dry
 for dry in --dry-run ""; do
 	unshare -m sh readonly >out 2>err
 	status=$?
-	[ "$status" -ne 77 ] || break
+	[ "$status" -ne 77 ] || { left_out "no mount namespace"; break; }
 	[ "$status" -eq 1 ] || fail "exit $status: $(cat out err)"
 	grep -q "ro/pool.repl.*: Read-only file system" err || fail "$(cat err)"
 	grep -q "^next: mount that file system so that it can be written, " err || fail "$(cat err)"

@@ -68,6 +68,8 @@ if [ "$(id -u)" -eq 0 ]; then
 	ctl restore --force "$(pool p)" "$file" >"$TMP/out" 2>&1 || fail "not gone on with: $(cat "$TMP/out")"
 	cmp "$TMP/source" "$file" || lost "it differs"
 	[ "$(stat -c %U "$file")" = "$SERVE_USER" ] || fail "it belongs to another"
+else
+	left_out "another user's file needs root"
 fi
 
 # That it was promoted stands in the record, wherever a restore over it ends.

@@ -56,9 +56,13 @@ ctl_fails 1 "differ in" verify "$TMP/mine" "$T/mine"
 restore_pool mine "$TMP/mine"
 expect_count "$TMP/mine" bad 25
 
+# Programs of the system can't load a library that was built with sanitizers.
+if nm -D "$BUILD/librepl-preload.so" | grep -q "__[at]san"; then
+	left_out "programs of the system, with sanitizers"
+	exit
+fi
 # A program without a pool, and one that the system protects from what its caller names, as it does those of another
 # user's rights: no connection, no word.
-nm -D "$BUILD/librepl-preload.so" | grep -q "__[at]san" && exit 0 # programs of the system can't load that
 before=$(sessions)
 (run "$TMP/mine" mine sh -c 'cat "$1" | wc -c' sh "$TMP/mine") >"$TMP/out" 2>&1 || fail "cat: $(cat "$TMP/out")"
 [ "$(cat "$TMP/out")" = 16777216 ] || fail "cat says: $(cat "$TMP/out")"
@@ -72,5 +76,7 @@ if [ "$(id -u)" = 0 ]; then
 	tr -d '\0' <"$TMP/place/file" | grep -q . || fail "it has written nothing"
 	[ "$(stat -c %u "$TMP/place/file")" = 0 ] || fail "it had no other rights"
 	! grep -q preload "$TMP/out" || fail "a library is in it: $(cat "$TMP/out")"
+else
+	left_out "a program of another user's rights needs root"
 fi
 [ "$(sessions)" = "$before" ] || fail "somebody connected: $(tail -n 5 "$TMP/serve.log")"

@@ -99,6 +99,8 @@ if unshare -m true 2>/dev/null; then
 	[ "$status" -eq 1 ] || fail "without space for its log: status $status: $(cat "$TMP/err")"
 	grep -q "key 'log': making '$ROOTS/full/log' (make room there, .*No space left on device" "$TMP/err" ||
 		fail "without space for its log: $(cat "$TMP/err")"
+else
+	left_out "no mount namespace"
 fi
 
 # The user's links, to what is root's and to where root may make files.

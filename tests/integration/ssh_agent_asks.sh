@@ -73,7 +73,10 @@ took=$((($(date +%s%N) - began) / 1000000))
 home=$(getent passwd "$USER_NAME" | cut -d : -f 6)
 cp "$CHANNEL_CAT" "$TMP/channel_cat" && CHANNEL_CAT=$TMP/channel_cat
 [ "$(id -u)" -eq 0 ] && [ -d "$home" ] &&
-	unshare -m mount --bind "$HOME" "$home" 2>/dev/null || exit 0
+	unshare -m mount --bind "$HOME" "$home" 2>/dev/null || {
+	left_out "ssh's config: no root's rights, or no mount namespace"
+	exit
+}
 unset SSH_AUTH_SOCK
 # with_config CONFIG OPTION...: channel_cat with that for ssh's.
 with_config() {
