@@ -211,7 +211,8 @@ judge_left(struct why *w, const char *word, const struct sidecar *s)
 static void
 judge_gone(struct why *w, const char *word, enum boot_power power)
 {
-	const char *device = "";
+	const char *device = "if it is the pool-file of a device whose program makes its data "
+			     "durable before they are replicated, start it; else ";
 
 	if (power == BOOT_KEPT)
 		device = "if it is the pool-file of a device, start the program; else ";

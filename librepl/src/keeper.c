@@ -220,8 +220,8 @@ keeper_ping(struct keeper *k, unsigned ms)
 }
 
 /*
- * Ping until it is lost or something else is asked for. Of a set not while a call asks its target,
- * which then hears from us, for something that may change the lanes and what the replica is.
+ * Ping until it is lost or something else is asked for. Of a set not while it is caught up: that
+ * closes its lanes, and its target hears from us by what it is asked for.
  */
 static struct fsm_event
 keeper_watch(struct keeper *k)
@@ -237,11 +237,11 @@ keeper_watch(struct keeper *k)
 		if (keeper_asked(k))
 			return keeper_wish(k);
 		keeper_calm(k);
-		if (r->set && pthread_mutex_trylock(&r->grow_lock))
+		if (r->set && pthread_mutex_trylock(&r->set->asking))
 			continue;
 		keeper_ping(k, ms);
 		if (r->set)
-			pthread_mutex_unlock(&r->grow_lock);
+			pthread_mutex_unlock(&r->set->asking);
 	}
 }
 

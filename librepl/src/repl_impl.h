@@ -118,6 +118,7 @@ struct repl_set {
 	_Atomic bool beside;          /* another one of its set is open here, or was */
 	struct sidecar found;         /* what the target told when it was opened */
 	_Atomic(struct siblings *) siblings; /* NULL: it has not joined them */
+	pthread_mutex_t asking; /* its keeper pings, or it is caught up before the first write */
 	/* Guarded by their lock. */
 	struct repl *next;
 	bool told;   /* it gets each generation that follows */
@@ -139,7 +140,7 @@ struct repl {
 	struct lane_slot *slots;
 	struct ship *ship;           /* NULL: no replica is queued */
 	pthread_mutex_t lock;        /* guards generation, local and losing; held across calls */
-	pthread_mutex_t grow_lock;   /* one grows, holds, or asks a set; held across calls */
+	pthread_mutex_t grow_lock;   /* one grows or holds at a time; held across calls */
 	pthread_mutex_t reason_lock; /* guards what replicas say; never held across calls */
 	pthread_mutex_t wake_lock;   /* goes with wake, guards logs; never held across calls */
 	pthread_cond_t wake;         /* a loss, an install, a wish: keepers and calls that block */

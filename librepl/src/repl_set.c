@@ -12,6 +12,7 @@
 #include "entry.h"
 #include "hex.h"
 #include "keeper.h"
+#include "ownwait.h"
 #include "repl_lanes.h"
 #include "siblings.h"
 #include "text.h"
@@ -209,6 +210,7 @@ set_open(const struct repl_config *cfg, const char *target, void *addr, size_t s
 	if (!set)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	*set = *how;
+	set->asking = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	set->keep = how->keep && twin_map(&set->twin, addr, size);
 	rc = set_config(cfg, target, set->keep, &mine, e);
 	if (rc) {
@@ -272,6 +274,18 @@ repl_set_header(const struct repl *r)
 
 /* ---- attributes ---- */
 
+/* Its grow_lock, of a handle of this process. */
+static bool
+set_lock(struct repl *r, struct err *e)
+{
+	if (handle_check(r, e))
+		return false;
+	if (ownwait_lock(&r->grow_lock, &r->abandoned))
+		return true;
+	(void)handle_abandoned(e);
+	return false;
+}
+
 /* Under grow_lock: nobody takes the remote away. */
 static int
 set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
@@ -303,9 +317,8 @@ repl_set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE])
 	int rc;
 
 	err_clear(&e);
-	if (handle_check(r, &e))
+	if (!set_lock(r, &e))
 		return config_report(&e);
-	pthread_mutex_lock(&r->grow_lock);
 	rc = set_attr(r, attr, &e);
 	pthread_mutex_unlock(&r->grow_lock);
 	return rc ? config_report(&e) : 0;
@@ -402,6 +415,19 @@ set_is_known(struct repl *r, const struct sidecar *meta)
 	return setsource_is_whole(meta) && siblings_judge(r, &other) == SETSOURCE_WHOLE;
 }
 
+/* Its requests keep the session alive: the keeper, who may not, does not. */
+static int
+set_catch_up(struct repl *r, struct remote *remote, struct err *e)
+{
+	int rc;
+
+	if (!ownwait_lock(&r->set->asking, &r->abandoned))
+		return handle_abandoned(e);
+	rc = repl_set_by_resync(r) ? set_resync(r, remote, e) : set_copy(r, remote, e);
+	pthread_mutex_unlock(&r->set->asking);
+	return rc;
+}
+
 /* Under grow_lock. */
 static int
 set_begin(struct repl *r, struct err *e)
@@ -418,8 +444,7 @@ set_begin(struct repl *r, struct err *e)
 			rc = set_borrow_lanes(r, e);
 		if (rc)
 			return rc;
-		/* Its requests keep the session alive: the keeper, who may not, does not. */
-		rc = repl_set_by_resync(r) ? set_resync(r, remote, e) : set_copy(r, remote, e);
+		rc = set_catch_up(r, remote, e);
 		for (unsigned i = r->lane_count; i > 0; i--)
 			lane_leave(r, i - 1);
 	}
@@ -460,9 +485,8 @@ repl_set_begin(struct repl *r)
 	if (atomic_load_explicit(&r->set->begun, memory_order_acquire))
 		return 0;
 	err_clear(&e);
-	if (handle_check(r, &e))
+	if (!set_lock(r, &e))
 		return config_report(&e);
-	pthread_mutex_lock(&r->grow_lock);
 	if (!atomic_load(&r->set->begun)) {
 		/* One that is lost before has a keeper that waits for this, and perhaps no remote.
 		 */
@@ -498,9 +522,8 @@ repl_set_filled(struct repl *r)
 	int rc;
 
 	err_clear(&e);
-	if (handle_check(r, &e))
+	if (!set_lock(r, &e))
 		return config_report(&e);
-	pthread_mutex_lock(&r->grow_lock);
 	rc = siblings_record(r, true, clock_deadline(r->cfg->op_timeout_ms), &e);
 	pthread_mutex_unlock(&r->grow_lock);
 	return rc ? config_report(&e) : 0;

@@ -3,7 +3,7 @@
 # libpmemobj would end the program.
 OWN_PROGRAM=1
 . "$(dirname "$0")/compat_lib.sh"
-start_compat
+start_compat "heartbeat-timeout = 3000"
 echo "op-timeout = 1000" >>"$TMP/repl.conf"
 target_set busy.set "OPTION NOHDRS" "4M busy.part"
 pmdk "$BUILD/tests/compat/rpmem_busy" "$T" >"$TMP/out" 2>&1 || fail "ends with $?: $(cat "$TMP/out")"
@@ -15,6 +15,12 @@ for state in outdated inconsistent; do
 	pmdk "$BUILD/tests/compat/rpmem_busy" "$T" threadless >"$TMP/out" 2>&1 || fail "ends with $?: $(cat "$TMP/out")"
 	ctl info "$T/busy.set" | grep -q "^state *up-to-date" || fail "$(ctl info "$T/busy.set"; cat "$TMP/rpmem.log")"
 	[ "$(tr -d c <"$POOLS/busy.part" | wc -c)" -eq 0 ] || lost "bytes are missing"
+done
+# Nor is one that hears nothing from the first write, which this machine's disk holds up for longer than targets bear.
+for state in up-to-date outdated; do
+	[ $state = up-to-date ] || mark_pool busy.set "$state"
+	pmdk "$BUILD/tests/compat/rpmem_busy" "$T" stalled >"$TMP/out" 2>&1 || fail "ends with $?: $(cat "$TMP/out")"
+	! grep "REPLICA LOST" "$TMP/rpmem.log" || fail "$state: the replica was lost"
 done
 ctl remove --force "$T/busy.set" >"$TMP/out" 2>&1 || fail "remove: $(cat "$TMP/out")"
 

@@ -10,17 +10,22 @@
  *                               line when they have begun, and one when that was
  *   rpmem_busy TARGET threadless  busy.set was made by the first; it is opened, and all of it
  *                               persisted when no thread can be made any more
+ *   rpmem_busy TARGET stalled   the same with threads, while the disk of the mapped file takes
+ *                               STALL_MS for a sync
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "librepl.h"
 #include "rpmem.h"
@@ -114,6 +119,28 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void 
 	return atomic_load(&threadless) ? EAGAIN : real(thread, attr, run, arg);
 }
 
+static _Atomic bool stalled;
+
+#define STALL_MS 4500
+
+__attribute__((visibility("default"))) long
+syscall(long number, ...)
+{
+	long (*real)(long, ...) = dlsym(RTLD_NEXT, "syscall");
+	long a[6];
+	va_list args;
+
+	va_start(args, number);
+	for (unsigned i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_msync && atomic_load(&stalled))
+		(void)nanosleep(&(struct timespec){.tv_sec = STALL_MS / 1000,
+						   .tv_nsec = STALL_MS % 1000 * 1000000},
+				NULL);
+	return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
 /* ---- the program ---- */
 
 static RPMEMpool *pool;
@@ -198,13 +225,13 @@ stopped(void)
 }
 
 static void
-no_thread(const char *target)
+hindered(const char *target, _Atomic bool *hinders)
 {
 	unsigned lanes = THREADS;
 
 	pool = rpmem_open(target, "busy.set", mem, SIZE, &lanes, NULL);
 	CHECK(pool);
-	atomic_store(&threadless, true);
+	atomic_store(hinders, true);
 	/* What it has before its first write it gets before that. */
 	CHECK(rpmem_persist(pool, 0, 8, 0, 0) == 0);
 	memset(mem, 'c', SIZE);
@@ -221,8 +248,8 @@ main(int argc, char **argv)
 		return 2;
 	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(mem != MAP_FAILED);
-	if (argc > 2 && strcmp(argv[2], "threadless") == 0) {
-		no_thread(argv[1]);
+	if (argc > 2 && strcmp(argv[2], "stopped") != 0) {
+		hindered(argv[1], strcmp(argv[2], "stalled") == 0 ? &stalled : &threadless);
 		return 0;
 	}
 	pool = rpmem_create(argv[1], "busy.set", mem, SIZE, &lanes, NULL);
