@@ -137,7 +137,7 @@ header_fault(const uint8_t *buf, uint64_t room, struct logfmt_header *h)
 	return NULL;
 }
 
-enum copy_state { COPY_ABSENT, COPY_DAMAGED, COPY_NEWER, COPY_WHOLE };
+enum copy_state { COPY_ABSENT, COPY_TORN, COPY_DAMAGED, COPY_NEWER, COPY_WHOLE };
 
 static enum copy_state
 copy_read(const uint8_t *buf, uint64_t room, struct logfmt_header *h, const char **fault)
@@ -145,8 +145,10 @@ copy_read(const uint8_t *buf, uint64_t room, struct logfmt_header *h, const char
 	if (memcmp(buf, magic, sizeof(magic)) != 0)
 		return COPY_ABSENT;
 	*fault = "checksum";
-	if (get_le32(buf + AT_SIZE) != LOGFMT_HEADER_SIZE ||
-	    get_le64(buf + AT_SUM) != header_sum(buf))
+	if (get_le64(buf + AT_SUM) != header_sum(buf))
+		return COPY_TORN;
+	*fault = "size of the header";
+	if (get_le32(buf + AT_SIZE) != LOGFMT_HEADER_SIZE)
 		return COPY_DAMAGED;
 	if (get_le16(buf + AT_MAJOR) > LOGFMT_MAJOR)
 		return COPY_NEWER;
@@ -192,6 +194,12 @@ logfmt_header_read(const uint8_t *area, uint64_t off, uint64_t room, struct logf
 	if (state[0] == COPY_ABSENT && state[1] == COPY_ABSENT)
 		return err_set(e, REPL_E_NOT_FOUND,
 			       "there is no log at %" PRIu64 ": create it with repl_log_create()",
+			       off);
+	/* A creation has cleared copy 2 before; an open, before the first append, has made it. */
+	if (state[0] == COPY_TORN && all_zero(area + logfmt_copy_off(1), LOGFMT_HEADER_SIZE))
+		return err_set(e, REPL_E_NOT_FOUND,
+			       "there is no log at %" PRIu64 ", its creation was cut off: create "
+			       "it again with repl_log_create()",
 			       off);
 	if (state[0] != COPY_WHOLE && state[1] != COPY_WHOLE)
 		return err_set(e, REPL_E_CORRUPT,

@@ -75,7 +75,8 @@ void logfmt_header_encode(uint8_t *buf, const struct logfmt_header *h);
 /*
  * The header of the area at off of a pool, of which room bytes follow from off
  * on: the copy to believe. *other gets the copy that an update writes first.
- * REPL_E_NOT_FOUND: no log; REPL_E_VERSION: of a newer version; REPL_E_CORRUPT.
+ * REPL_E_NOT_FOUND: no log, or its creation was cut off; REPL_E_VERSION: of a newer version;
+ * REPL_E_CORRUPT.
  */
 int logfmt_header_read(const uint8_t *area, uint64_t off, uint64_t room, struct logfmt_header *h,
 		       unsigned *other, struct err *e);

@@ -20,7 +20,6 @@
 
 #include "entry.h"
 #include "forks.h"
-#include "le.h"
 #include "logcore.h"
 #include "ownwait.h"
 #include "pending.h"
@@ -208,8 +207,7 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 	return 0;
 }
 
-/* Whether a log may be made where something is already; the second header of one
- * whose creation was cut is still zero. */
+/* Whether a log may be made where something is already. */
 static int
 create_check(const struct repl_log *log, struct err *e)
 {
@@ -218,8 +216,6 @@ create_check(const struct repl_log *log, struct err *e)
 	int rc = logfmt_header_read(log->area, log->off, log->r->size - log->off, &h, &other, NULL);
 
 	if (rc == REPL_E_NOT_FOUND)
-		return 0;
-	if (rc == REPL_E_CORRUPT && get_le64(log->area + logfmt_copy_off(1)) == 0)
 		return 0;
 	return err_set(e, REPL_E_EXISTS,
 		       "there is a%s log at %zu: open it, or zero its first 8192 bytes",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Of a log that is open a record that a stray store has damaged is told from a position where none
- * begins: by reads and by trims.
+ * begins: by reads and by trims. A log whose creation was cut off is none, and one whose headers
+ * are damaged is one.
  */
 #include "unit.h"
 
@@ -122,6 +123,30 @@ a_trim_tells_them_apart_as_well(void **state)
 	assert_int_equal(read_at(at[3]), 0);
 }
 
+static void
+a_creation_that_was_cut_is_no_log(void **state)
+{
+	uint8_t data[DATA] = {2};
+	struct repl_log *again;
+
+	(void)state;
+	repl_log_close(logged);
+	logged = NULL;
+	/* Of copy 1 the line with the run is missing; copy 2 comes when a log is first opened. */
+	memset(r->mem + 64, 0, 64);
+	assert_int_equal(repl_log_open(r, 0, &again), 0);
+	repl_log_close(again);
+	memset(r->mem + 64, 0, 64);
+	r->mem[LOGFMT_PAGE + 64] ^= 1;
+	assert_int_equal(repl_log_open(r, 0, &again), REPL_E_CORRUPT);
+	assert_int_equal(repl_log_create(r, 0, r->size, REPL_LOG_POINTER, &again), REPL_E_EXISTS);
+	memset(r->mem + LOGFMT_PAGE, 0, LOGFMT_PAGE);
+	assert_int_equal(repl_log_open(r, 0, &again), REPL_E_NOT_FOUND);
+	assert_int_equal(repl_log_create(r, 0, r->size, REPL_LOG_POINTER, &logged), 0);
+	assert_int_equal(repl_log_append(logged, 0, data, sizeof(data), &at[0]), 0);
+	assert_int_equal(read_at(at[0]), 0);
+}
+
 int
 main(void)
 {
@@ -130,6 +155,7 @@ main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_trim_tells_them_apart_as_well, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_long_record_is_not_passed_over, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_creation_that_was_cut_is_no_log, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,6 +161,48 @@ test_header_copies(void **state)
 	}
 }
 
+/*
+ * A creation that was cut amid copy 1: as copy 2 is zero there never was a log. Over zeros, and
+ * over what lay there before.
+ */
+static void
+test_header_creation_cut(void **state)
+{
+	static const uint8_t before[] = {0, 0xee};
+	struct logfmt_header h = sample(), got;
+	uint8_t whole[LOGFMT_HEADER_SIZE];
+	unsigned other;
+	struct err e;
+
+	(void)state;
+	logfmt_header_encode(whole, &h);
+	for (unsigned i = 0; i < sizeof(before); i++) {
+		/* Of the fields: behind them are zeros, which are there in both. */
+		for (unsigned done = 8; done < 72; done += 8) {
+			memset(area, before[i], LOGFMT_PAGE);
+			memset(area + LOGFMT_PAGE, 0, LOGFMT_PAGE);
+			memcpy(area, whole, done);
+			assert_int_equal(read_header(&got, &other, &e), REPL_E_NOT_FOUND);
+			assert_non_null(strstr(e.text, "cut off: create it again"));
+			/* One that was opened has copy 2: it was there. */
+			for (unsigned k = 0; k < LOGFMT_HEADER_SIZE; k++) {
+				area[LOGFMT_PAGE + k] = 1;
+				assert_int_equal(read_header(&got, &other, &e), REPL_E_CORRUPT);
+				area[LOGFMT_PAGE + k] = 0;
+			}
+		}
+		/* Line by line, in any order. */
+		for (unsigned lines = 1; lines < 15; lines += 2) {
+			memset(area, before[i], LOGFMT_PAGE);
+			for (unsigned k = 0; k < 4; k++)
+				if (lines & 1U << k)
+					memcpy(area + 64 * k, whole + 64 * k, 64);
+			assert_int_equal(read_header(&got, &other, &e),
+					 before[i] || !(lines & 2) ? REPL_E_NOT_FOUND : 0);
+		}
+	}
+}
+
 /* Field by field, with a good checksum: a hostile header says nothing that could harm. */
 static void
 test_header_hostile(void **state)
@@ -318,11 +360,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_header_golden),       cmocka_unit_test(test_record_golden),
-		cmocka_unit_test(test_record_over_the_end), cmocka_unit_test(test_header_copies),
-		cmocka_unit_test(test_header_hostile),      cmocka_unit_test(test_header_newer),
-		cmocka_unit_test(test_tail_words),          cmocka_unit_test(test_scan_tails),
+		cmocka_unit_test(test_header_golden),
+		cmocka_unit_test(test_record_golden),
+		cmocka_unit_test(test_record_over_the_end),
+		cmocka_unit_test(test_header_copies),
+		cmocka_unit_test(test_header_hostile),
+		cmocka_unit_test(test_header_newer),
+		cmocka_unit_test(test_tail_words),
+		cmocka_unit_test(test_scan_tails),
 		cmocka_unit_test(test_area_check),
+		cmocka_unit_test(test_header_creation_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
