@@ -387,10 +387,7 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 			goto out;
 		}
 		deposits_init(d->deposits, p->map);
-		d->deposits->trims = true;
-		d->deposits->hole = d->params.hole;
 		d->deposits->back = d->params.sparse;
-		d->deposits->stop = &d->stop;
 	}
 	if (p->log) {
 		d->scratch = malloc(ROUND_FRAME_MAX);

@@ -53,15 +53,6 @@ immediate_apply(struct data *d, const struct commit *c)
 	atomic_fetch_add_explicit(&d->counters.write_bytes, c->imm.len, memory_order_relaxed);
 }
 
-static void
-trim_apply(struct data *d, struct commit *c, const struct wire_entry *en)
-{
-	if (en->len > 0)
-		data_trim_add(d, en->off, en->len);
-	else if (!data_trim_finish(d) && !c->status)
-		c->status = REPL_E_LOST;
-}
-
 bool
 data_back(const struct data *d, uint64_t off, uint64_t len)
 {
@@ -135,7 +126,7 @@ data_commit_apply(struct data *d, struct commit *c)
 			continue;
 		}
 		if (en.op == WIRE_OP_TRIM) {
-			trim_apply(d, c, &en);
+			data_trim_take(d, c, &en);
 			continue;
 		}
 		if (en.op == WIRE_OP_REGISTER) {

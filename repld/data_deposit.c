@@ -83,7 +83,40 @@ data_on_deposit(struct data *d, const struct fab_event *ev)
 	}
 	l->seq = c->view.seq;
 	l->stamp = c->view.stamp;
+	c->payload = c->view.payload;
 	d->pending_count++;
+}
+
+/*
+ * What an entry has to do with trims that are put off, as in a COMMIT. Their zeros come when the
+ * mark of theirs may be durable already, and a replay passes trims over: none counts on them before
+ * it is told that all are finished.
+ */
+static void
+deposit_trim(struct data *d, struct commit *c, const struct wire_entry *en)
+{
+	if (en->op == WIRE_OP_TRIM)
+		data_trim_take(d, c, en);
+	else if (en->op == WIRE_OP_BARRIER)
+		data_flush(d);
+	else if (en->op == WIRE_OP_COPY || en->op == WIRE_OP_ATOMIC8 || en->op == WIRE_OP_FLUSH)
+		data_trim_meet(d, en->off, en->len, en->op == WIRE_OP_FLUSH);
+}
+
+static int
+deposit_apply(struct data *d, struct commit *c, struct err *e)
+{
+	int rc = d->failed;
+
+	for (uint32_t i = 0; i < c->view.entry_count && !rc; i++) {
+		struct wire_entry en = wire_commit_entry(&c->view, i);
+
+		deposit_trim(d, c, &en);
+		rc = d->failed;
+		if (!rc)
+			rc = deposits_entry(d->deposits, &en, &c->payload, e);
+	}
+	return rc;
 }
 
 static void
@@ -96,11 +129,12 @@ deposits_store(struct data *d)
 
 	err_clear(&e);
 	for (unsigned i = 0; i < d->pending_count && !rc; i++)
-		rc = deposits_apply(s, &d->pending[i].view, &e);
+		rc = deposit_apply(d, &d->pending[i], &e);
 	if (!rc)
 		rc = deposits_flush(s, &e);
 	if (rc && !d->failed)
 		deposit_fail(d, &e);
+	data_flush(d);
 	atomic_fetch_add_explicit(&d->counters.commit_bytes, s->bytes - bytes,
 				  memory_order_relaxed);
 	atomic_fetch_add_explicit(&d->counters.flushes, s->flushes - flushes, memory_order_relaxed);
@@ -152,10 +186,7 @@ data_apply_deposits(struct data *d)
 		struct wire_ack ack = {.seq = c->view.seq};
 
 		atomic_fetch_add_explicit(&d->counters.commits, 1, memory_order_relaxed);
-		/* One of them may say that what was trimmed is zero. */
-		ack.status = d->failed               ? d->failed
-			     : d->deposits->given_up ? REPL_E_LOST
-						     : deposit_register(d, c);
+		ack.status = d->failed ? d->failed : c->status ? c->status : deposit_register(d, c);
 		ack.has_key = !ack.status && c->has_key;
 		ack.addr = c->at.addr;
 		ack.key = c->at.key;

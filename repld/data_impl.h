@@ -165,6 +165,9 @@ void data_commit_finish(struct data *d, struct commit *c);
  */
 void data_log_round(struct data *d);
 
+/* A TRIM: note it, or finish all; then c->status says whether that was given up. */
+void data_trim_take(struct data *d, struct commit *c, const struct wire_entry *en);
+
 /* Whether something is to be trimmed in the pages of a range. */
 bool data_trim_meets(const struct data *d, uint64_t off, uint64_t len);
 

@@ -225,6 +225,15 @@ data_trim_finish(struct data *d)
 }
 
 void
+data_trim_take(struct data *d, struct commit *c, const struct wire_entry *en)
+{
+	if (en->len > 0)
+		data_trim_add(d, en->off, en->len);
+	else if (!data_trim_finish(d) && !c->status)
+		c->status = REPL_E_LOST;
+}
+
+void
 data_trim_end(struct data *d)
 {
 	uint64_t deadline_ns = clock_now_ns() + TRIM_END_NS;

@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define DEPOSITS_TRIM_PIECE (64U << 20)
-
 void
 deposits_init(struct deposits *d, struct pmem_map *map)
 {
@@ -36,42 +34,14 @@ deposits_note(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
 }
 
 static int
-space_fail(uint64_t off, uint64_t len, struct err *e)
-{
-	return err_set(e, REPL_E_NOSPC,
-		       "no space is left for %" PRIu64 " acknowledged bytes at %" PRIu64
-		       " of the pool: make room, then open it again",
-		       len, off);
-}
-
-static int
 deposits_back(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
 {
 	if (!d->back || pmem_map_back(d->map, off, (size_t)len))
 		return 0;
-	return space_fail(off, len, e);
-}
-
-/* In pieces, so that the end of the lanes need not wait for gigabytes. */
-static int
-deposits_trim(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
-{
-	int rc = REPL_OK;
-
-	while (len > 0 && !rc && !(d->stop && atomic_load(d->stop))) {
-		uint64_t piece = len < DEPOSITS_TRIM_PIECE ? len : DEPOSITS_TRIM_PIECE;
-
-		rc = d->hole ? 0 : deposits_back(d, off, piece, e);
-		if (!rc && !pmem_map_zero(d->map, off, piece, d->hole))
-			rc = space_fail(off, piece, e);
-		if (rc)
-			break;
-		rc = deposits_note(d, off, piece, e);
-		off += piece;
-		len -= piece;
-	}
-	d->given_up = d->given_up || len > 0;
-	return rc;
+	return err_set(e, REPL_E_NOSPC,
+		       "no space is left for %" PRIu64 " acknowledged bytes at %" PRIu64
+		       " of the pool: make room, then open it again",
+		       len, off);
 }
 
 static int
@@ -91,6 +61,26 @@ deposits_store(struct deposits *d, const struct wire_entry *en, const uint8_t *p
 }
 
 int
+deposits_entry(struct deposits *d, const struct wire_entry *en, const uint8_t **payload,
+	       struct err *e)
+{
+	const uint8_t *data = *payload;
+
+	switch (en->op) {
+	case WIRE_OP_BARRIER:
+		return d->whole ? REPL_OK : deposits_flush(d, e);
+	case WIRE_OP_COPY:
+	case WIRE_OP_ATOMIC8:
+		*payload += en->len;
+		return deposits_store(d, en, data, e);
+	case WIRE_OP_FLUSH:
+		return deposits_note(d, en->off, en->len, e);
+	default: /* the stamp, a trim, a registration */
+		return REPL_OK;
+	}
+}
+
+int
 deposits_apply(struct deposits *d, const struct wire_commit_view *v, struct err *e)
 {
 	const uint8_t *payload = v->payload;
@@ -99,25 +89,7 @@ deposits_apply(struct deposits *d, const struct wire_commit_view *v, struct err 
 	for (uint32_t i = 0; i < v->entry_count && !rc; i++) {
 		struct wire_entry en = wire_commit_entry(v, i);
 
-		switch (en.op) {
-		case WIRE_OP_BARRIER:
-			rc = d->whole ? REPL_OK : deposits_flush(d, e);
-			break;
-		case WIRE_OP_COPY:
-		case WIRE_OP_ATOMIC8:
-			rc = deposits_store(d, &en, payload, e);
-			payload += en.len;
-			break;
-		case WIRE_OP_FLUSH:
-			rc = deposits_note(d, en.off, en.len, e);
-			break;
-		case WIRE_OP_TRIM:
-			if (d->trims)
-				rc = deposits_trim(d, en.off, en.len, e);
-			break;
-		default: /* the stamp, a registration */
-			break;
-		}
+		rc = deposits_entry(d, &en, &payload, e);
 	}
 	return rc;
 }
