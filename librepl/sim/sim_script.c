@@ -243,6 +243,8 @@ script_demote(struct sim *s, unsigned n)
 
 	if (!nobody_writes(s, n) || !meta.primary)
 		return;
+	/* As whoever opens it does: what its program has left in memory counts from now on. */
+	target_sync(s, n);
 	sim_new_id(s, &id);
 	lineage_demote(&meta, false, &id);
 	s->told = true;
