@@ -12,8 +12,10 @@
 static int
 ranges_persist(struct data *d, struct err *e)
 {
-	if (d->params.log)
+	if (d->params.log && d->holes)
 		return roundlog_persist(d->params.log, d->ranges, d->range_count, e);
+	if (d->params.log)
+		return roundlog_flush(d->params.log, d->ranges, d->range_count, e);
 	return pmem_map_persist(d->params.map, d->ranges, d->range_count, e);
 }
 
@@ -32,6 +34,7 @@ data_flush(struct data *d)
 	}
 	atomic_fetch_add(&d->counters.flushes, 1);
 	d->range_count = 0;
+	d->holes = false;
 }
 
 void

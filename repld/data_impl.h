@@ -72,6 +72,7 @@ struct data {
 	uint8_t *scratch;          /* with a round log: APPENDs as it takes them, ROUND_FRAME_MAX */
 	struct range *ranges;
 	size_t range_count;
+	bool holes; /* some of them may have been made holes: what a log brings has its space */
 	struct range trims[DATA_TRIMS_MAX]; /* disjoint, to become zero piece by piece */
 	unsigned trim_count;
 	uint64_t trimmed_ns;    /* when that was last gone on with */

@@ -32,10 +32,12 @@ trim_zero_piece(struct data *d, uint64_t off, uint64_t len)
 {
 	if (!d->params.hole && !data_back_or_fail(d, off, len))
 		return;
-	if (pmem_map_zero(d->params.map, off, len, d->params.hole))
-		data_note_range(d, off, len);
-	else
+	if (!pmem_map_zero(d->params.map, off, len, d->params.hole)) {
 		data_space_fail(d, off, len);
+		return;
+	}
+	data_note_range(d, off, len);
+	d->holes |= d->params.hole;
 }
 
 static bool

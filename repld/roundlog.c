@@ -392,14 +392,23 @@ roundlog_settle(struct roundlog *l, struct err *e)
 	return rc;
 }
 
-static bool
-half_meets(const struct half *h, const struct range *r)
+/* The first bytes between at and end that frames bring; len 0: none. */
+static struct range
+range_brought(const struct roundlog *l, uint64_t at, uint64_t end)
 {
-	for (size_t i = 0; i < h->count; i++)
-		if (r->off < h->ranges[i].off + h->ranges[i].len &&
-		    h->ranges[i].off < r->off + r->len)
-			return true;
-	return false;
+	struct range first = {.off = end};
+
+	for (unsigned i = 0; i < HALF_COUNT; i++)
+		for (size_t k = 0; k < l->half[i].count; k++) {
+			const struct range *r = &l->half[i].ranges[k];
+			uint64_t from = r->off > at ? r->off : at;
+			uint64_t to = r->off + r->len < end ? r->off + r->len : end;
+
+			if (from < to &&
+			    (from < first.off || (from == first.off && to - from > first.len)))
+				first = (struct range){.off = from, .len = to - from};
+		}
+	return first;
 }
 
 int
@@ -410,11 +419,130 @@ roundlog_persist(struct roundlog *l, struct range *r, size_t count, struct err *
 
 	pthread_mutex_lock(&l->lock);
 	for (size_t i = 0; i < count && !meets; i++)
-		meets = half_meets(&l->half[0], &r[i]) || half_meets(&l->half[1], &r[i]);
+		meets = range_brought(l, r[i].off, r[i].off + r[i].len).len > 0;
 	if (meets)
 		rc = settle_locked(l, e);
 	if (!rc)
 		rc = pool_sync(l, r, count, e);
+	pthread_mutex_unlock(&l->lock);
+	return rc;
+}
+
+/* What goes into the log anew, by one message. */
+struct again {
+	struct range ranges[WIRE_ENTRIES_MAX];
+	uint32_t count;
+	uint64_t bytes;
+};
+
+#define AGAIN_BYTES (ROUND_FRAME_MAX - ROUND_HEAD_SIZE - wire_commit_size(WIRE_ENTRIES_MAX, 0))
+
+/* False if there is no room for a byte. */
+static bool
+again_add(struct again *a, const struct range *r)
+{
+	struct range *last = a->count > 0 ? &a->ranges[a->count - 1] : NULL;
+	uint64_t room = AGAIN_BYTES - a->bytes;
+	uint64_t len = r->len < room ? r->len : room;
+
+	if (last && last->off + last->len == r->off)
+		last->len += len;
+	else if (len > 0 && a->count < WIRE_ENTRIES_MAX)
+		a->ranges[a->count++] = (struct range){.off = r->off, .len = len};
+	else
+		len = 0;
+	a->bytes += len;
+	return len > 0;
+}
+
+/*
+ * From *at of range *i on, which are moved on: what of the ranges frames bring, as far as it fits.
+ * One that is wholly among it is as durable as all that frames bring: its len becomes 0.
+ */
+static void
+again_gather(struct again *a, const struct roundlog *l, struct range *r, size_t count, size_t *i,
+	     uint64_t *at)
+{
+	a->count = 0;
+	a->bytes = 0;
+	for (; *i < count; ++*i, *at = 0) {
+		uint64_t end = r[*i].off + r[*i].len;
+		struct range next;
+
+		*at = *at > r[*i].off ? *at : r[*i].off;
+		while ((next = range_brought(l, *at, end)).len > 0) {
+			uint64_t bytes = a->bytes;
+
+			if (!again_add(a, &next))
+				return;
+			*at = next.off + (a->bytes - bytes);
+			if (a->bytes - bytes == r[*i].len)
+				r[*i].len = 0;
+		}
+	}
+}
+
+/*
+ * A frame that brings these as they are in the pool by now. That they are stored before it is
+ * durable is no matter: so is all that comes by another way, and what is to come behind it waits.
+ */
+static int
+again_write(struct roundlog *l, const struct again *a, struct err *e)
+{
+	uint8_t *msg = l->frame + ROUND_HEAD_SIZE;
+	size_t size = wire_commit_size(a->count, a->bytes);
+	const uint8_t *mem = pmem_map_addr(l->pool);
+	struct round_frame f = {.count = 1};
+	struct wire_commit c;
+	int rc = frame_room(l, ROUND_HEAD_SIZE + size, a->count, e);
+
+	if (rc)
+		return rc;
+	wire_commit_begin(&c, msg, size, a->count);
+	for (uint32_t i = 0; i < a->count; i++) {
+		struct wire_entry copy = {.off = a->ranges[i].off,
+					  .len = (uint32_t)a->ranges[i].len,
+					  .op = WIRE_OP_COPY};
+
+		wire_commit_add(&c, &copy, mem + copy.off);
+	}
+	f.bytes = (uint32_t)wire_commit_end(&c, 0, l->header.epoch);
+	f.chain = wire_stage_chain(0, msg);
+	rc = frame_end(l, &f, e);
+	if (rc)
+		return rc;
+	if (l->half[l->now].count == 0)
+		(void)pthread_cond_broadcast(&l->changed);
+	for (uint32_t i = 0; i < a->count; i++)
+		range_note(&l->half[l->now], &a->ranges[i]);
+	return 0;
+}
+
+/*
+ * A replay ends with the frame that is written here, and has to bring no byte that earlier ones
+ * don't. To retire these first would have all lanes wait for as many pages as have gathered, each
+ * of which may be in another place; of the log it takes as much as is brought again.
+ */
+int
+roundlog_flush(struct roundlog *l, struct range *r, size_t count, struct err *e)
+{
+	size_t left = 0;
+	struct again a;
+	uint64_t at = 0;
+	size_t i = 0;
+	int rc = 0;
+
+	pthread_mutex_lock(&l->lock);
+	do {
+		again_gather(&a, l, r, count, &i, &at);
+		if (a.count > 0)
+			rc = again_write(l, &a, e);
+	} while (!rc && a.count > 0);
+	for (i = 0; i < count; i++)
+		if (r[i].len > 0)
+			r[left++] = r[i];
+	if (!rc && left > 0)
+		rc = pool_sync(l, r, left, e);
 	pthread_mutex_unlock(&l->lock);
 	return rc;
 }

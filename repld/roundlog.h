@@ -55,6 +55,13 @@ int roundlog_position(struct roundlog *l, uint64_t position, struct err *e);
  */
 int roundlog_persist(struct roundlog *l, struct range *r, size_t count, struct err *e);
 
+/*
+ * The same, without waiting for the other ranges that frames bring: of r what they bring is first
+ * written to the log anew, as it is in the pool. For who writes the frames, when the last one is
+ * stored; all of r must have its space in the pool, as what a frame brings.
+ */
+int roundlog_flush(struct roundlog *l, struct range *r, size_t count, struct err *e);
+
 /* A sync of the pool has failed elsewhere: all frames that still count go on to. */
 void roundlog_fail(struct roundlog *l);
 

@@ -31,7 +31,7 @@ enum log_step {
 	DATA_WRITTEN,
 	DATA_STORE,
 	DATA_PERSIST,
-	DATA_SETTLED,
+	DATA_AGAIN,
 	DATA_SYNC,
 	RETIRE_PIECE,
 	RETIRE_WRITTEN,
@@ -67,6 +67,7 @@ struct sim_log {
 	uint64_t frame_ns;
 	bool busy;
 	uint32_t stored; /* by another way, to be synced */
+	uint32_t again;  /* of these those that the frame that is being written brings again */
 	unsigned count;
 	struct pending pending[PENDING_MAX];
 };
@@ -105,15 +106,28 @@ frame_land(struct sim *s, struct sim_log *l)
 	l->seq = l->half[l->now].last = l->writing.seq;
 	l->from_durable = l->writing.from;
 	l->at++;
-	if (l->writing.count)
+	/* What another way has brought is stored already. */
+	l->half[l->now].blocks |= l->again;
+	if (l->writing.count && !l->again)
 		l->storing = l->seq;
+	l->again = 0;
 	l->writing.seq = 0;
 	s->changed = true;
 }
 
-/* Of the messages that are taken, or empty. */
+static unsigned
+bytes_count(const struct pending *p, uint32_t blocks)
+{
+	unsigned count = 0;
+
+	for (unsigned b = 0; p->taken && b < p->count; b++)
+		count += blocks >> p->block[b] & 1;
+	return count;
+}
+
+/* Of the messages that are taken what is of these blocks; of none: empty. */
 static void
-frame_write(struct sim *s, struct sim_log *l, bool messages)
+frame_write(struct sim *s, struct sim_log *l, uint32_t blocks)
 {
 	struct round_frame f = {.seq = l->seq + 1, .from = l->from};
 	size_t at = ROUND_HEAD_SIZE;
@@ -123,16 +137,18 @@ frame_write(struct sim *s, struct sim_log *l, bool messages)
 		return;
 	}
 	memset(l->frame, 0, sizeof(l->frame));
-	for (unsigned i = 0; messages && i < l->count; i++) {
+	for (unsigned i = 0; i < l->count; i++) {
 		const struct pending *p = &l->pending[i];
+		unsigned count = bytes_count(p, blocks);
 		struct wire_commit c;
 		size_t len;
 
-		if (!p->taken || !p->logged)
+		if (!count)
 			continue;
-		wire_commit_begin(&c, l->frame + at, ROUND_BLOCK - at, p->count);
+		wire_commit_begin(&c, l->frame + at, ROUND_BLOCK - at, count);
 		for (unsigned b = 0; b < p->count; b++)
-			bytes_add(&c, p->block[b], p->version[b]);
+			if (blocks >> p->block[b] & 1)
+				bytes_add(&c, p->block[b], p->version[b]);
 		len = wire_commit_end(&c, p->rpc, l->header.epoch);
 		f.chain = wire_stage_chain(f.chain, l->frame + at);
 		f.count++;
@@ -155,7 +171,7 @@ log_power(struct sim *s, unsigned n)
 	for (size_t at = 0; l->writing.seq && at < ROUND_BLOCK; at += SECTOR)
 		if (sim_random(s) & 1)
 			memcpy(to + at, l->frame + at, SECTOR);
-	l->writing.seq = 0;
+	l->writing.seq = l->again = 0;
 	l->known = false;
 }
 
@@ -165,7 +181,7 @@ log_killed(struct sim *s, unsigned n)
 {
 	if (s->logs[n].writing.seq && sim_random(s) & 1)
 		frame_land(s, &s->logs[n]);
-	s->logs[n].writing.seq = 0;
+	s->logs[n].writing.seq = s->logs[n].again = 0;
 }
 
 /* ---- steps ---- */
@@ -187,7 +203,7 @@ half_switch(struct sim *s, unsigned n)
 
 	/* As it was: what is written over must not count. */
 	if (sim_broken(s, SIM_LOG_FORGOTTEN) && l->half[!l->now].last >= l->from_durable) {
-		frame_write(s, l, false);
+		frame_write(s, l, 0);
 		frame_land(s, l);
 	}
 	l->now = !l->now;
@@ -231,7 +247,7 @@ retire_piece(struct sim *s, unsigned n)
 		return;
 	}
 	l->closing = true;
-	frame_write(s, l, false);
+	frame_write(s, l, 0);
 	log_later(s, n, RETIRE_WRITTEN, 4 * SIM_MS);
 }
 
@@ -268,7 +284,7 @@ log_settle(struct sim *s, unsigned n, uint32_t blocks)
 		if (l->from <= l->half[!l->now].last)
 			l->from = l->half[!l->now].last + 1;
 		if (l->from_durable != l->from) {
-			frame_write(s, l, false);
+			frame_write(s, l, 0);
 			frame_land(s, l);
 		}
 		retire_end(l);
@@ -279,7 +295,7 @@ log_settle(struct sim *s, unsigned n, uint32_t blocks)
 	if (script_dies(s, n))
 		return false;
 	if (l->from_durable != l->from) {
-		frame_write(s, l, false);
+		frame_write(s, l, 0);
 		frame_land(s, l);
 	}
 	return !script_dies(s, n);
@@ -403,6 +419,18 @@ data_untake(struct sim_log *l)
 		l->pending[i].taken = false;
 }
 
+/* False: it waits, for the lock or for the half. */
+static bool
+frame_room(struct sim *s, unsigned n)
+{
+	struct sim_log *l = &s->logs[n];
+
+	if (l->at >= HALF_FRAMES && !l->writing.seq &&
+	    (!l->retiring || sim_broken(s, SIM_LOG_OVERWRITTEN)))
+		half_switch(s, n);
+	return l->at < HALF_FRAMES && !l->writing.seq;
+}
+
 /* A frame, if anything goes by one; else what goes another way. */
 static void
 data_gather(struct sim *s, unsigned n)
@@ -418,16 +446,12 @@ data_gather(struct sim *s, unsigned n)
 		log_later(s, n, DATA_PERSIST, 2 * SIM_MS);
 		return;
 	}
-	if (l->at >= HALF_FRAMES && !l->writing.seq &&
-	    (!l->retiring || sim_broken(s, SIM_LOG_OVERWRITTEN)))
-		half_switch(s, n);
-	/* For the lock, or for the half. */
-	if (l->at >= HALF_FRAMES || l->writing.seq) {
+	if (!frame_room(s, n)) {
 		data_untake(l);
 		log_later(s, n, DATA_GATHER, 4 * SIM_MS);
 		return;
 	}
-	frame_write(s, l, true);
+	frame_write(s, l, UINT32_MAX);
 	if (sim_broken(s, SIM_LOG_UNSYNCED))
 		data_answer(s, n);
 	log_later(s, n, DATA_WRITTEN, 4 * SIM_MS);
@@ -446,25 +470,25 @@ data_stored(struct sim *s, unsigned n)
 	log_later(s, n, DATA_GATHER, SIM_MS);
 }
 
-/* It came another way: what frames bring of it comes first, and then counts no more. */
+/* It came another way: what frames bring of it one more brings, and that is as good as a sync. */
 static void
 data_persist(struct sim *s, unsigned n)
 {
 	struct sim_log *l = &s->logs[n];
-	bool meets = (l->half[0].blocks | l->half[1].blocks) & l->stored;
+	uint32_t again = (l->half[0].blocks | l->half[1].blocks) & l->stored;
 
-	if (sim_broken(s, SIM_LOG_UNSETTLED) || !meets || !settle_is_due(l)) {
+	if (sim_broken(s, SIM_LOG_UNSETTLED) || !again) {
 		log_later(s, n, DATA_SYNC, 4 * SIM_MS);
 		return;
 	}
-	if (l->retiring || l->writing.seq) {
+	if (!frame_room(s, n)) {
 		log_later(s, n, DATA_PERSIST, 4 * SIM_MS);
 		return;
 	}
-	half_sync(s, n);
-	if (l->from_durable != l->from)
-		frame_write(s, l, false);
-	log_later(s, n, DATA_SETTLED, 4 * SIM_MS);
+	frame_write(s, l, again);
+	l->again = again;
+	l->stored &= ~again;
+	log_later(s, n, DATA_AGAIN, 4 * SIM_MS);
 }
 
 static void
@@ -503,7 +527,7 @@ log_step(struct sim *s, const struct sim_msg *m)
 	case DATA_PERSIST:
 		data_persist(s, m->to);
 		break;
-	case DATA_SETTLED:
+	case DATA_AGAIN:
 		frame_land(s, l);
 		log_later(s, m->to, DATA_SYNC, 4 * SIM_MS);
 		break;

@@ -191,8 +191,16 @@ roundlog_stored(struct roundlog *l, const struct wire_commit_view *const *messag
 }
 
 int
+roundlog_flush(struct roundlog *l, struct range *r, size_t count, struct err *e)
+{
+	return pmem_map_persist(l->pool, r, count, e);
+}
+
+/* '!': it may wait for all that frames bring. */
+int
 roundlog_persist(struct roundlog *l, struct range *r, size_t count, struct err *e)
 {
+	pool_log(l->pool, '!');
 	return pmem_map_persist(l->pool, r, count, e);
 }
 
@@ -549,6 +557,7 @@ serve_as(struct pmem_map *pool, bool write)
 				.window = WINDOW,
 				.journal = the_journal,
 				.sparse = pool_is_sparse,
+				.hole = pool_is_sparse,
 				.epoch = 7,
 				.join_ms = fabric.endless ? 1 : 60000};
 	struct data *d;

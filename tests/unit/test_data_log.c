@@ -167,6 +167,31 @@ log_has_no_trim_among_stores(void **state)
 	assert_int_equal(fabric.status[0] | fabric.status[1], 0);
 }
 
+/* A replay would need the space of a hole, for what frames bring of it. */
+static void
+log_is_settled_where_a_trim_makes_holes(void **state)
+{
+	const struct wire_entry trim[] = {{.len = 4096, .op = WIRE_OP_TRIM}, {.op = WIRE_OP_TRIM}};
+
+	(void)state;
+	for (unsigned sparse = 0; sparse < 2; sparse++) {
+		struct pmem_map pool = {.log = ""};
+		struct wire_commit c;
+
+		memset(&fabric, 0, sizeof(fabric));
+		arrive_imm(0, ANSWER);
+		wire_commit_begin(&c, fabric.msg[fabric.count], MSG_SIZE, 3);
+		wire_commit_add(&c, &trim[0], NULL);
+		wire_commit_add(&c, &trim[1], NULL);
+		fabric.len[fabric.count++] = wire_commit_end(&c, 2, 7);
+		arrive_imm(0, ANSWER);
+		pool_is_sparse = sparse;
+		serve_logged(&pool, 0);
+		pool_is_sparse = false;
+		assert_string_equal(pool.log, sparse ? "0!|" : "0|");
+	}
+}
+
 int
 main(void)
 {
@@ -180,6 +205,7 @@ main(void)
 		cmocka_unit_test(log_has_no_append_in_the_frame_of_its_lanes_stores),
 		cmocka_unit_test(log_leaves_an_append_that_does_not_fit),
 		cmocka_unit_test(log_has_no_trim_among_stores),
+		cmocka_unit_test(log_is_settled_where_a_trim_makes_holes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

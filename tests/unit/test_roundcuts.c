@@ -207,17 +207,27 @@ by_the_log(void)
 	reached->acked = reached->begun;
 }
 
+/* One slot, or two that frames bring both, one or none of; often the same as the last time. */
 static void
 by_another_way(void)
 {
-	unsigned s = below(SLOTS);
-	struct range r = {.off = (uint64_t)s * SLOT_LEN, .len = SLOT_LEN};
+	static unsigned last;
+	unsigned count = 1 + below(2), any = below(SLOTS - count + 1);
+	unsigned first = last < SLOTS - 1 && below(2) ? last : any;
+	struct range r = {.off = (uint64_t)first * SLOT_LEN, .len = (uint64_t)count * SLOT_LEN};
 
+	last = first;
 	reached->begun++;
-	slot_begin(s, false);
-	memset(slot_mem(s), slots[s].begun, SLOT_LEN);
-	assert_int_equal(roundlog_persist(rlog, &r, 1, &err), 0);
-	slots[s].acked = slots[s].begun;
+	for (unsigned s = first; s < first + count; s++) {
+		slot_begin(s, false);
+		memset(slot_mem(s), slots[s].begun, SLOT_LEN);
+	}
+	if (below(3) == 0)
+		assert_int_equal(roundlog_persist(rlog, &r, 1, &err), 0);
+	else
+		assert_int_equal(roundlog_flush(rlog, &r, 1, &err), 0);
+	for (unsigned s = first; s < first + count; s++)
+		slots[s].acked = slots[s].begun;
 	assert_int_equal(roundlog_position(rlog, reached->begun, &err), 0);
 	reached->acked = reached->begun;
 }

@@ -124,6 +124,10 @@ update(uint64_t off, uint32_t len, char letter)
 	frame_store(off, len, letter);
 }
 
+typedef int persist_fn(struct roundlog *l, struct range *r, size_t count, struct err *e);
+
+static persist_fn *persist_directly = roundlog_persist;
+
 /* What came by another way: it is in the mapping. */
 static void
 direct(uint64_t off, uint32_t len, char letter)
@@ -131,7 +135,7 @@ direct(uint64_t off, uint32_t len, char letter)
 	struct range r = {.off = off, .len = len};
 
 	memset((uint8_t *)pmem_map_addr(map) + off, letter, len);
-	assert_int_equal(roundlog_persist(rlog, &r, 1, &err), 0);
+	assert_int_equal(persist_directly(rlog, &r, 1, &err), 0);
 }
 
 static void
@@ -252,11 +256,83 @@ static void
 what_was_synced_later_by_another_way_stays(void **state)
 {
 	(void)state;
-	killed(then_directly);
+	for (unsigned i = 0; i < 2; i++) {
+		persist_directly = i ? roundlog_flush : roundlog_persist;
+		killed(then_directly);
+		persist_directly = roundlog_persist;
+		opened(POOL_WRITE, SIDECAR_UNKNOWN);
+		assert_int_equal(byte_at(98), 'a');
+		assert_int_equal(byte_at(99), 'D');
+		assert_int_equal(byte_at(8192), 'x');
+		pages_are_lost(0, SIZE);
+	}
+}
+
+#define PIECES 250U /* of each of two messages, that lie in what is flushed: more than one has */
+#define STEP   400U
+#define WHOLE  (PIECES * STEP)
+
+/* A frame of pieces of the pool, not in their order, the second with others in the same places. */
+static void
+update_pieces(unsigned from)
+{
+	static uint8_t buf[ROUND_BLOCK * 4];
+	struct wire_commit c;
+	size_t size;
+
+	wire_commit_begin(&c, buf, sizeof(buf), PIECES);
+	for (unsigned i = 0; i < PIECES; i++) {
+		struct wire_entry copy = {.off = (uint64_t)(i * 7 % PIECES) * STEP + from,
+					  .len = 1 + i % 20,
+					  .op = WIRE_OP_COPY};
+
+		wire_commit_add(&c, &copy, "aaaaaaaaaaaaaaaaaaaa");
+	}
+	size = wire_commit_end(&c, 1, EPOCH);
+	assert_int_equal(wire_commit_decode(buf, size, SIZE, &view, &err), 0);
+	assert_int_equal(roundlog_write(rlog, messages, 1, &err), 0);
+	for (unsigned i = 0; i < PIECES; i++)
+		memset((uint8_t *)pmem_map_addr(map) + (uint64_t)(i * 7 % PIECES) * STEP + from,
+		       'a', 1 + i % 20);
+	roundlog_stored(rlog, messages, 1);
+}
+
+static void
+flushed_in_between(void)
+{
+	struct range r[] = {{.off = 0, .len = STEP / 2},
+			    {.off = STEP / 2, .len = WHOLE - STEP / 2},
+			    {.off = WHOLE + 4096, .len = 1}};
+
+	update_pieces(10);
+	update_pieces(15);
+	update(WHOLE - 100, 200, 'b');
+	update(WHOLE + 4096, 2, 'c');
+	memset(pmem_map_addr(map), 'D', WHOLE);
+	memset((uint8_t *)pmem_map_addr(map) + WHOLE + 4096, 'E', 1);
+	assert_int_equal(roundlog_flush(rlog, r, 3, &err), 0);
+	update(20, 1, 'f');
+}
+
+/* Of a frame nothing else is synced for it: the log has all of it, with what came last. */
+static void
+what_is_flushed_leaves_frames_as_they_are(void **state)
+{
+	static uint8_t bytes[WHOLE];
+
+	(void)state;
+	killed(flushed_in_between);
+	pages_are_lost(WHOLE, 4096);
+	pages_are_lost(WHOLE + 4096, 2);
 	opened(POOL_WRITE, SIDECAR_UNKNOWN);
-	assert_int_equal(byte_at(98), 'a');
-	assert_int_equal(byte_at(99), 'D');
-	assert_int_equal(byte_at(8192), 'x');
+	file_read("p", 0, bytes, WHOLE);
+	for (unsigned at = 0; at < WHOLE; at++)
+		assert_int_equal(bytes[at], at == 20 ? 'f' : 'D');
+	assert_int_equal(byte_at(WHOLE), 'b');
+	assert_int_equal(byte_at(WHOLE + 99), 'b');
+	assert_int_equal(byte_at(WHOLE + 100), '-');
+	assert_int_equal(byte_at(WHOLE + 4096), 'E');
+	assert_int_equal(byte_at(WHOLE + 4097), 'c');
 }
 
 /* The first half is full and synced; what comes behind it is in the second. */
@@ -702,6 +778,7 @@ main(void)
 		T(any_way_of_opening_replays),
 		T(log_is_gone_after_a_close_in_order),
 		T(what_was_synced_later_by_another_way_stays),
+		T(what_is_flushed_leaves_frames_as_they_are),
 		T(what_was_synced_behind_a_half_stays),
 		T(what_was_synced_elsewhere_settles_nothing),
 		T(what_is_settled_is_not_replayed),
