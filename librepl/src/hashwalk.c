@@ -427,11 +427,28 @@ walk(struct hashwalk *w, struct err *e)
 	return rc;
 }
 
+/* The walk has ended, by an error where anything is under way. */
+static void
+answers_leave(struct hashwalk *w)
+{
+	struct hashwalk_queue *q = w->queue;
+
+	for (unsigned i = 0; i < q->count; i++) {
+		bool before = remote_is_broken(w->remote);
+		struct err why;
+
+		err_clear(&why);
+		if (answer_take(w, i, &why) && !before && remote_is_broken(w->remote))
+			(void)err_copy(&w->cut, &why);
+	}
+}
+
 int
 hashwalk_run(struct hashwalk *w, struct err *e)
 {
 	int rc;
 
+	err_clear(&w->cut);
 	w->queue = calloc(1, sizeof(*w->queue));
 	if (w->queue)
 		w->queue->buf = malloc(stretch_max(w));
@@ -444,7 +461,7 @@ hashwalk_run(struct hashwalk *w, struct err *e)
 	rc = hashkey_draw(&w->queue->key, w->remote, e);
 	if (!rc)
 		rc = walk(w, e);
-	(void)answers_settle(w, NULL);
+	answers_leave(w);
 out:
 	if (w->queue)
 		free(w->queue->buf);

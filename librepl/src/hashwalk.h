@@ -36,6 +36,11 @@ struct hashwalk {
 	/* All of the piece has been told. May be NULL. */
 	int (*passed)(void *arg, const struct range *piece, struct err *e);
 	struct hashwalk_queue *queue; /* the walk's own */
+	/*
+	 * Of a walk that ended by another error: by this one the session has broken while the
+	 * answers that were under way were taken, and no later request has it. Code 0: it has not.
+	 */
+	struct err cut;
 };
 
 /*

@@ -367,7 +367,8 @@ resync_compare(struct resync_run *r, struct hashwalk *w, struct err *e)
 	r->walk = NULL;
 	r->heard_ns = clock_now_ns();
 	holes_close(fd);
-	return rc;
+	/* Behind a refusal more would be asked. */
+	return w->cut.code && resync_is_refusal(rc) ? err_copy(e, &w->cut) : rc;
 }
 
 static int

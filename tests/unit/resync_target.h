@@ -494,7 +494,7 @@ stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e)
 		return lost(e);
 	}
 	/* A quota, or another program, has taken the space that it was promised. */
-	if (w.refuse_journal && rnd(100) == 0) {
+	if (w.stage_full || (w.refuse_journal && rnd(100) == 0)) {
 		t->full = true;
 		lacked_note(t);
 		return err_set(e, REPL_E_NOSPC, "full");

@@ -72,8 +72,9 @@ static struct world {
 	uint64_t part;         /* not 0: of its generation up to this, which others have more of */
 	bool held, cancel;
 	bool refuse_journal;
-	bool stay_full; /* the journal is refused always */
-	unsigned slow;  /* nanoseconds a byte */
+	bool stay_full;  /* the journal is refused always */
+	bool stage_full; /* one is taken, and nothing that is staged into it */
+	unsigned slow;   /* nanoseconds a byte */
 	struct {
 		uint64_t trip_ns, total, longest_ns; /* of a journal of so many bytes */
 		uint64_t most;                       /* that one call brings in; 0: what is asked */

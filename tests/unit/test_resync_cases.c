@@ -648,6 +648,36 @@ journal_without_end_is_given_up(void **state)
 	}
 }
 
+/* The cause is that of the answers under way, which nobody wants any more, or of a later request.
+ */
+static void
+what_cuts_it_off_behind_a_refusal_is_told(void **state)
+{
+	struct resync_progress progress = {0};
+	struct resync s = resuming(&progress);
+	unsigned times = 0;
+	enum resync_what what;
+	struct err e;
+
+	(void)state;
+	s.host.cancelled = NULL;
+	for (uint64_t seed = 1; seed < 200; seed++)
+		for (unsigned cut_at = 1; cut_at < 40; cut_at++) {
+			world_begin(seed, 0, &what);
+			w.busy = w.refuse_journal = false;
+			w.stage_full = true;
+			w.target.info.meta.state = SIDECAR_OUTDATED;
+			w.cut_at = cut_at;
+			err_clear(&e);
+			if (resync_run(&s, RESYNC_HASHES, host_chain, &e) && w.target.lost)
+				assert_int_equal(e.code, REPL_E_TIMEOUT);
+			times += w.target.full && w.target.lost;
+			dirtymap_free(w.current);
+			assert_null(w.batch);
+		}
+	assert_true(times > 0);
+}
+
 /* The file is one hole for who serves it, and what the program has stored is in memory. */
 static void
 what_fuse_calls_a_hole_is_copied(void **state)
@@ -693,6 +723,7 @@ main(void)
 		cmocka_unit_test(a_rate_is_none_that_was_not_seen),
 		cmocka_unit_test(round_trips_are_no_work),
 		cmocka_unit_test(journal_without_end_is_given_up),
+		cmocka_unit_test(what_cuts_it_off_behind_a_refusal_is_told),
 		cmocka_unit_test(what_fuse_calls_a_hole_is_copied),
 	};
 	int ret;
