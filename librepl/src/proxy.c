@@ -72,19 +72,25 @@ expand(const char *command, const struct proxy_words *w, char *out, struct err *
 	return REPL_OK;
 }
 
+static const char *
+shell_path(void)
+{
+	const char *shell = secure_getenv("SHELL");
+
+	return shell && *shell ? shell : "/bin/sh";
+}
+
 /* With signals as a program finds them that a shell starts; it prints nothing in our name. */
 static int
 spawn(char *command, int fd, pid_t *pid)
 {
-	const char *shell = secure_getenv("SHELL");
+	const char *shell = shell_path();
 	char flag[] = "-c", *argv[] = {NULL, flag, command, NULL};
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
 	sigset_t none, all;
 	int rc;
 
-	if (!shell || !*shell)
-		shell = "/bin/sh";
 	argv[0] = (char *)(uintptr_t)shell;
 	(void)sigemptyset(&none);
 	(void)sigfillset(&all);
@@ -138,6 +144,31 @@ start_of(pid_t pid)
 	return at && sscanf(at, "%" SCNu64, &started) == 1 ? started : 0;
 }
 
+/* All of that is this machine's: nothing is known of the target. */
+static int
+spawn_failed(struct err *e, int errnum, const char *host, const char *command)
+{
+	switch (errnum) {
+	case EAGAIN:
+		return err_set(e, REPL_E_LIMIT,
+			       "%s: starting ProxyCommand '%s': too many processes (RLIMIT_NPROC, "
+			       "pids.max of a control group)",
+			       host, command);
+	case ENOENT:
+	case ENOTDIR:
+	case ELOOP:
+	case EACCES:
+	case ENOEXEC:
+		return err_errno(e, REPL_E_CONFIG, errnum,
+				 "%s: starting ProxyCommand '%s' by the shell %s (SHELL)", host,
+				 command, shell_path());
+	default:
+		(void)err_errno(e, err_from_errno(errnum), errnum, "%s: starting ProxyCommand '%s'",
+				host, command);
+		return err_because(e, REPL_REASON_LOCAL);
+	}
+}
+
 int
 proxy_start(const char *command, const struct proxy_words *words, int *fd, struct proxy *proxy,
 	    struct err *e)
@@ -160,8 +191,7 @@ proxy_start(const char *command, const struct proxy_words *words, int *fd, struc
 	(void)close(pair[1]);
 	if (rc) {
 		(void)close(pair[0]);
-		rc = err_errno(e, REPL_E_UNREACHABLE, rc, "%s: starting ProxyCommand '%s'",
-			       words->host, command);
+		rc = spawn_failed(e, rc, words->host, command);
 	} else {
 		*fd = pair[0];
 		proxy->started = start_of(proxy->pid);

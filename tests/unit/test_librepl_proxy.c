@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -17,10 +19,11 @@
 
 #define STATUS 42
 
+static const struct proxy_words words = {.host = "h", .name = "n", .user = "u", .port = 22};
+
 static struct proxy
 started(const char *command)
 {
-	const struct proxy_words words = {.host = "h", .name = "n", .user = "u", .port = 22};
 	struct proxy p = {0};
 	struct err e;
 	int fd;
@@ -179,6 +182,57 @@ one_that_the_program_has_waited_for_is_no_other(void **state)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == STATUS);
 }
 
+static int short_of;
+
+int __real_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *files,
+		       const posix_spawnattr_t *attr, char *const argv[], char *const env[]);
+int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *files,
+		       const posix_spawnattr_t *attr, char *const argv[], char *const env[]);
+
+int
+__wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *files,
+		   const posix_spawnattr_t *attr, char *const argv[], char *const env[])
+{
+	return short_of ? short_of : __real_posix_spawn(pid, path, files, attr, argv, env);
+}
+
+static void
+fails(int code, const char *word)
+{
+	struct proxy p = {0};
+	struct err e;
+	int fd;
+
+	err_clear(&e);
+	assert_int_equal(proxy_start("cat", &words, &fd, &p, &e), code);
+	assert_int_equal(e.code, code);
+	assert_non_null(strstr(e.text, "h: starting ProxyCommand 'cat'"));
+	assert_non_null(strstr(e.text, word));
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+/* Not that the target can't be reached. */
+static void
+what_keeps_one_from_starting_is_told(void **state)
+{
+	(void)state;
+	short_of = EAGAIN;
+	fails(REPL_E_LIMIT, "RLIMIT_NPROC, pids.max");
+	short_of = ENOMEM;
+	fails(REPL_E_NOMEM, "memory");
+	short_of = EMFILE;
+	fails(REPL_E_LIMIT, "RLIMIT_NOFILE");
+	short_of = EPERM;
+	fails(REPL_E_REFUSED, "not permitted");
+	short_of = 0;
+	assert_int_equal(setenv("SHELL", "/nowhere/sh", 1), 0);
+	fails(REPL_E_CONFIG, "/nowhere/sh (SHELL)");
+	assert_int_equal(setenv("SHELL", "/dev/null", 1), 0);
+	fails(REPL_E_CONFIG, "/dev/null (SHELL)");
+	assert_int_equal(unsetenv("SHELL"), 0);
+}
+
 int
 main(void)
 {
@@ -189,6 +243,7 @@ main(void)
 		cmocka_unit_test(what_is_no_child_is_left_alone),
 		cmocka_unit_test(one_that_has_ended_is_waited_for),
 		cmocka_unit_test(one_that_the_program_has_waited_for_is_no_other),
+		cmocka_unit_test(what_keeps_one_from_starting_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
