@@ -3,7 +3,7 @@
  * replctl restore TARGET/pool FILE - pull a replica into a file.
  *
  * The data go to FILE.restoring (restoring.h), which becomes FILE when it is whole and
- * durable. The record beside the file comes last: it never speaks of data
+ * durable. What the record beside the file says of it comes last: it never speaks of data
  * that are not there. Only that the file is a primary stands there all the time.
  */
 #include <errno.h>
@@ -144,31 +144,56 @@ restore_describe(struct restore *r, struct sidecar *file)
 	return restore_stays_primary(r, file);
 }
 
+/* Of no generation that anybody knows, as beside a file that no program has written to. */
+static int
+restore_describe_primary(struct restore *r, struct sidecar *next)
+{
+	int rc = restore_describe(r, next);
+
+	if (rc)
+		return rc;
+	memset(&next->generation, 0, sizeof(next->generation));
+	next->position = 0;
+	next->state = SIDECAR_UP_TO_DATE;
+	return local_new_id(&next->generation.current, &r->c->err);
+}
+
+/* As without a record; to who takes the file for a replica it is none that is whole. */
+static void
+restore_describe_nothing(const struct restore *r, struct sidecar *next)
+{
+	*next = (struct sidecar){.pool_uuid = r->meta.pool_uuid,
+				 .pool_size = r->meta.pool_size,
+				 .created_s = (uint64_t)time(NULL),
+				 .state = SIDECAR_INCONSISTENT};
+}
+
 /*
- * While it may be the old data or the new ones that stand under the name they are of no generation
- * that anybody knows, as beside a file that no program has written to under its record.
+ * While it may be the old data or the new ones that stand under the name. The record stays there
+ * all the time, and locked: else a program that has the old ones mapped could put its own beside
+ * the new ones. Where neither file nor record is there nobody can.
  */
 static int
 restore_record_begin(struct restore *r)
 {
 	struct sidecar next;
-	int rc = restore_describe(r, &next);
+	int rc = 0;
 
+	if (!r->temp.replaces && r->old.fd < 0)
+		return 0;
+	if (keeps_record(r))
+		rc = restore_describe_primary(r, &next);
+	else
+		restore_describe_nothing(r, &next);
 	if (rc)
 		return rc;
-	memset(&next.generation, 0, sizeof(next.generation));
-	rc = local_new_id(&next.generation.current, &r->c->err);
-	if (rc)
-		return rc;
-	next.position = 0;
-	next.state = SIDECAR_UP_TO_DATE;
 	next.opening = true;
 	r->before = r->old.meta;
 	r->old.meta = next;
 	return local_store(&r->old, &r->c->err);
 }
 
-/* The file is as it was. */
+/* The file is as it was. Of one that is no primary nothing is known then, as when it is killed. */
 static void
 restore_record_undo(struct restore *r)
 {
@@ -189,8 +214,9 @@ restore_record_store(struct restore *r, struct local *l)
 
 /*
  * What the file is from now on. Of a copy that was cut off nobody knows a
- * generation: without a record it has to be compared before it counts. A record that is there is
- * of somebody who uses the file since it has its name, and may have changed it.
+ * generation: without a record it has to be compared before it counts. Where there was none to be
+ * held one that is there is of somebody who uses the file since it has its name, and may have
+ * changed it.
  */
 static int
 restore_record(struct restore *r)
@@ -200,11 +226,11 @@ restore_record(struct restore *r)
 	int rc;
 
 	if (r->meta.state == SIDECAR_INCONSISTENT)
-		return 0;
+		return r->old.fd < 0 ? 0 : restoring_forget(&r->temp, &r->c->err);
 	rc = restore_describe(r, &file);
 	if (rc)
 		return rc;
-	if (keeps_record(r)) {
+	if (r->old.fd >= 0) {
 		r->old.meta = file;
 		return restore_record_store(r, &r->old);
 	}
@@ -281,7 +307,7 @@ restore_place(struct restore *r)
 		rc = restore_check_missed(r);
 	if (rc)
 		return rc;
-	rc = keeps_record(r) ? restore_record_begin(r) : restoring_forget(&r->temp, e);
+	rc = restore_record_begin(r);
 	if (!rc)
 		rc = restoring_place(&r->temp, e);
 	if (rc && !r->temp.placed)
@@ -297,6 +323,7 @@ restore_finish(struct restore *r)
 {
 	struct ctl *c = r->c;
 	char away[CTL_NEXT_MAX] = "";
+	const char *promote = keep_promote(restore_was_primary(r) && !keeps_record(r));
 	int rc = restore_place(r);
 
 	if (!rc)
@@ -312,8 +339,7 @@ restore_finish(struct restore *r)
 	else if (restore_lacks(&r->meta))
 		(void)snprintf(away, sizeof(away), "rm %s; ", r->quoted_file);
 	ctl_next(c, "mend that, then %sreplctl restore --force %s %s%s%s", away, r->quoted_target,
-		 r->quoted_file, away[0] ? "" : " (moves only what differs)",
-		 keep_promote(restore_was_primary(r) && !keeps_record(r)));
+		 r->quoted_file, away[0] ? "" : " (moves only what differs)", promote);
 	return err_prefix(&c->err, "%s is restored and whole, but without its record",
 			  r->temp.file);
 }

@@ -227,10 +227,10 @@ judge_gone(struct why *w, const char *word, enum boot_power power)
 		       device, word);
 }
 
-/* A restore leaves such a record beside a primary alone: the data are those of before, or the new
- * ones. */
+/* A restore leaves one of a primary, or one that tells nothing: the data are those of before, or
+ * the new ones. */
 static void
-judge_opening(struct why *w, const char *word, const char *path, bool primary)
+judge_opening(struct why *w, const char *word, const char *path, bool restore)
 {
 	int len = (int)(strlen(path) - strlen(SIDECAR_SUFFIX));
 	char *left = NULL;
@@ -241,7 +241,7 @@ judge_opening(struct why *w, const char *word, const char *path, bool primary)
 		     "is nobody knows";
 	if (asprintf(&left, "%.*s" RESTORING_SUFFIX, len, path) < 0)
 		left = NULL;
-	if (primary && left && lstat(left, &st) == 0) {
+	if (restore && left && lstat(left, &st) == 0) {
 		evidence_add(w, "what a restore has copied is in %s", left);
 		(void)snprintf(w->next, sizeof(w->next),
 			       "replctl restore --force TARGET/POOL %s (goes on where it ended)",
@@ -318,13 +318,14 @@ judge_own(struct why *w, const char *word, const char *path, const struct sideca
 	out_time(s->updated_s, when);
 	evidence_add(w, "%s: generation %s, last changed %s", path, id, when);
 	if (s->opening)
-		judge_opening(w, word, path, s->primary);
+		judge_opening(w, word, path, s->primary || sidecar_tells_nothing(s));
 	else
 		judge_closing(w, s);
 	if (s->dirty_len)
 		evidence_add(w, "it notes what replicas miss: one was away, or "
 				"after-crash = dirty-map is set");
-	judge_left(w, word, s);
+	if (!s->opening)
+		judge_left(w, word, s);
 	if (!w->next[0])
 		judge_size(w, word, s->pool_size);
 	if (!w->next[0])

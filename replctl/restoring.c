@@ -314,24 +314,20 @@ restoring_settle(struct restoring *r, struct err *e)
 }
 
 int
+restoring_place(struct restoring *r, struct err *e)
+{
+	int rc = r->replaces ? rename_over(r, e) : rename_new(r, e);
+
+	r->placed = rc == 0;
+	if (!rc && fsync(r->dirfd))
+		rc = err_errno(e, REPL_E_IO, errno, "syncing %s", r->dir_path);
+	return rc;
+}
+
+int
 restoring_forget(const struct restoring *r, struct err *e)
 {
 	if (unlink(r->sidecar_path) && errno != ENOENT)
 		return err_errno(e, err_from_errno(errno), errno, "removing %s", r->sidecar_path);
 	return 0;
-}
-
-int
-restoring_place(struct restoring *r, struct err *e)
-{
-	int rc;
-
-	/* The old record must be gone for good before new data stand under its name. */
-	if (fsync(r->dirfd))
-		return err_errno(e, REPL_E_IO, errno, "syncing %s", r->dir_path);
-	rc = r->replaces ? rename_over(r, e) : rename_new(r, e);
-	r->placed = rc == 0;
-	if (!rc && fsync(r->dirfd))
-		rc = err_errno(e, REPL_E_IO, errno, "syncing %s", r->dir_path);
-	return rc;
 }

@@ -70,13 +70,13 @@ int restoring_allocate(const struct restoring *r, struct err *e);
  */
 int restoring_settle(struct restoring *r, struct err *e);
 
-/* Behind that: FILE.repl, which speaks of the data that are replaced, is removed. */
-int restoring_forget(const struct restoring *r, struct err *e);
-
 /*
- * Behind that: put it in FILE's place, with owner and mode of the one replaced. Behind an error
- * placed tells where the data are.
+ * Behind that, and when FILE.repl speaks of the data that are replaced no more: put it in FILE's
+ * place, with owner and mode of the one replaced. Behind an error placed tells where the data are.
  */
 int restoring_place(struct restoring *r, struct err *e);
+
+/* FILE.repl, which is the caller's, is removed: nothing is known of what was restored. */
+int restoring_forget(const struct restoring *r, struct err *e);
 
 #endif

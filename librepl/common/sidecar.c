@@ -100,6 +100,12 @@ sidecar_state_name(enum sidecar_state s)
 	return "unknown";
 }
 
+bool
+sidecar_tells_nothing(const struct sidecar *s)
+{
+	return s->opening && gen_id_is_nil(&s->generation.current);
+}
+
 const char *
 sidecar_holds(const struct sidecar *s)
 {

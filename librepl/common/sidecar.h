@@ -99,6 +99,9 @@ struct sidecar {
 
 const char *sidecar_state_name(enum sidecar_state s); /* "up-to-date", ... */
 
+/* As if there were none: beside a file that may be the old one or the new one of a restore. */
+bool sidecar_tells_nothing(const struct sidecar *s);
+
 /* What of a dead writer's may hold updates that the pool lacks, as people call it, or NULL. */
 const char *sidecar_holds(const struct sidecar *s);
 

@@ -131,6 +131,10 @@ local_read(struct local *l, uint64_t size, struct err *e)
 					 "remove it; a replica that differs from the file is then "
 					 "left as it is until one of the two is chosen"
 				       : "");
+	if (sidecar_tells_nothing(&l->meta)) {
+		memset(&l->meta, 0, sizeof(l->meta));
+		return 0;
+	}
 	l->recorded = l->meta.pool_size;
 	/* The program has let its file grow, and was cut off before that was recorded. */
 	if (l->meta.pool_size < size)

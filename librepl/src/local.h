@@ -22,7 +22,7 @@ struct local {
 	char *path;         /* of the sidecar; NULL: no pool file, nothing is kept */
 	int fd;             /* -1 until there is one */
 	int again;          /* local_again(); -1: none */
-	bool present;       /* meta was read from the file */
+	bool present;       /* meta was read from the file, and tells something */
 	uint64_t recorded;  /* the size there: where the file is longer meta has its; 0: none */
 	const uint8_t *mem; /* the pool file as it is mapped; NULL: nobody syncs it */
 	int pool;           /* the pool file by an open file description of its own; -1: none */

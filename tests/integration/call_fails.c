@@ -5,6 +5,7 @@
  * as where a file system's server is out of locks, rename(2) as over a mount point; "killed 1" is
  * killed at its first rename; "maps 1" is fopen(3) of /proc/thread-self/maps;
  * "object" and "array" are json-c's that find no memory.
+ * With "stops 2" it is stopped at the second of its renames and fsyncs.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,6 +43,8 @@ fsync(int fd)
 {
 	int (*real)(int) = dlsym(RTLD_NEXT, "fsync");
 
+	if (fails("stops", 0))
+		(void)raise(SIGSTOP);
 	return fails("fsync", EIO) ? -1 : real(fd);
 }
 
@@ -78,6 +81,8 @@ rename(const char *from, const char *to)
 
 	if (fails("killed", 0))
 		(void)raise(SIGKILL);
+	if (fails("stops", 0))
+		(void)raise(SIGSTOP);
 	return fails("rename", EBUSY) ? -1 : real(from, to);
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Who uses a restored file before restore has written its record keeps the record that is his.
+# Who uses a file that is restored where there was none, before restore has written its record, keeps the record that is his.
 . "$(dirname "$0")/lib.sh"
 start_target
 cd "$TMP" || exit 1
@@ -10,10 +10,11 @@ cp pool.repl late
 head -c 8 /dev/urandom | dd of=pool bs=1 seek=5000 conv=notrunc status=none
 ctl sync pool "$T/p" >/dev/null || fail "sync of a change"
 cp late saved
+rm pool pool.repl
 
 REPLCTL=$BUILD/tests/integration/replctl_late
 export LATE="$TMP/late"
-ctl_fails 4 "pool is restored, and a program has used it since" restore --force "$T/p" pool
+ctl_fails 4 "pool is restored, and a program has used it since" restore "$T/p" pool
 cmp -s pool.repl saved || lost "the record of another was written over"
 cmp -s pool serve/pools/p || lost "not restored"
 

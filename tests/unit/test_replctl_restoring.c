@@ -92,9 +92,9 @@ finish(struct restoring *r)
 	err_clear(&e);
 	rc = restoring_settle(r, &e);
 	if (!rc)
-		rc = restoring_forget(r, &e);
-	if (!rc)
 		rc = restoring_place(r, &e);
+	if (!rc)
+		rc = restoring_forget(r, &e);
 	restoring_fini(r);
 	return rc;
 }
