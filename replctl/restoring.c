@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "fileclaim.h"
+#include "freespace.h"
 #include "interrupt.h"
 #include "out.h"
 #include "sidecar.h"
@@ -105,17 +105,17 @@ check_space(const struct restoring *r, uint64_t size, struct err *e)
 {
 	char wanted[OUT_NUMBER_MAX], available[OUT_NUMBER_MAX];
 	uint64_t have = 0, room;
-	struct statvfs fs;
 	struct stat st;
 
 	if (r->sparse)
 		return 0;
-	if (fstatvfs(r->dirfd, &fs))
-		return 0; /* the allocation will tell */
 	if (lstat(r->path, &st) == 0 && S_ISREG(st.st_mode))
 		have = (uint64_t)st.st_blocks * 512;
-	room = (uint64_t)fs.f_bavail * fs.f_frsize;
-	if (size <= have || size - have <= room)
+	if (size <= have)
+		return 0;
+	/* Where it is not known the allocation will tell; but of memory no call does. */
+	room = freespace_bytes(r->dirfd, size - have);
+	if (size - have <= room)
 		return 0;
 	out_size(size - have, wanted);
 	out_size(room, available);

@@ -3,17 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "memroom.h"
+#include "freespace.h"
 
 #define ZEROS_SIZE (1U << 20)
 
@@ -28,40 +25,6 @@
  * is much it is seldom asked for.
  */
 #define SHARES 64
-
-#define LITTLE (1U << 20)
-
-static bool
-is_memory(int fd)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
-}
-
-static uint64_t
-free_blocks(int fd)
-{
-	struct statvfs vfs;
-	uint64_t bytes;
-
-	/* A file system without a bound of its own says it has no blocks at all. */
-	if (fstatvfs(fd, &vfs) != 0 || vfs.f_blocks == 0 ||
-	    __builtin_mul_overflow((uint64_t)vfs.f_bavail, (uint64_t)vfs.f_frsize, &bytes))
-		return UINT64_MAX;
-	return bytes;
-}
-
-/* For so many: what is little takes no more than what is kept for processes. */
-static uint64_t
-free_bytes(int fd, uint64_t wanted)
-{
-	uint64_t bytes = free_blocks(fd), room = bytes;
-
-	if (wanted > LITTLE && is_memory(fd))
-		room = memroom_bytes();
-	return room < bytes ? room : bytes;
-}
 
 static int
 no_space(uint64_t size, uint64_t have, struct err *e)
@@ -94,7 +57,7 @@ write_failed(int fd, uint64_t has, uint64_t size, int errnum, struct err *e)
 	uint64_t lacks = size - has;
 
 	if (errnum == ENOSPC)
-		return no_space(lacks, free_bytes(fd, lacks), e);
+		return no_space(lacks, freespace_bytes(fd, lacks), e);
 	if (errnum == EDQUOT)
 		return err_set(e, REPL_E_NOSPC,
 			       "%llu bytes are wanted, more than the disk quota of the user that "
@@ -154,7 +117,7 @@ lacking(int fd, uint64_t size)
 static int
 allocate(int fd, uint64_t from, uint64_t size, uint64_t lacks, struct err *e)
 {
-	bool memory = is_memory(fd);
+	bool memory = freespace_is_memory(fd);
 	uint64_t piece = memory ? PIECE_MEMORY : size, share = 0;
 
 	while (from < size) {
@@ -205,7 +168,7 @@ space_complete(int fd, uint64_t size, struct err *e)
 	uint64_t lacks = lacking(fd, size);
 	int rc;
 
-	if (lacks == 0 && is_memory(fd))
+	if (lacks == 0 && freespace_is_memory(fd))
 		return 0;
 	rc = space_is_free(fd, lacks, lacks, e);
 	if (rc)
@@ -220,7 +183,7 @@ space_complete(int fd, uint64_t size, struct err *e)
 int
 space_is_free(int fd, uint64_t bytes, uint64_t all, struct err *e)
 {
-	uint64_t have = free_bytes(fd, all);
+	uint64_t have = freespace_bytes(fd, all);
 
 	return bytes > have ? no_space(bytes, have, e) : 0;
 }
@@ -231,9 +194,9 @@ space_share(int fd, uint64_t bytes, uint64_t all, uint64_t *share, struct err *e
 	uint64_t have;
 
 	*share = UINT64_MAX;
-	if (!is_memory(fd))
+	if (!freespace_is_memory(fd))
 		return 0;
-	have = free_bytes(fd, all);
+	have = freespace_bytes(fd, all);
 	*share = have / SHARES > SPACE_SHARE ? have / SHARES : SPACE_SHARE;
 	return bytes > have ? no_space(bytes, have, e) : 0;
 }

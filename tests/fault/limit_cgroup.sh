@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What the target's control group has no room for in memory is refused, a pool to be made and to grow, and a journal, also
 # where several have room each by itself and not together; and no process is ended for it: those of other pools go on.
+# Nor is a restore into memory begun that its own group has no room for.
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/fault.sh"
 [ "$(id -u)" -eq 0 ] && [ "$(stat -f -c %T "$TMP")" = tmpfs ] || exit 77
@@ -13,7 +14,7 @@ swap=memory.memsw.limit_in_bytes none=256M
 	swap=memory.swap.max none=0
 }
 mkdir "$group" 2>/dev/null || exit 77
-trap 'code=$?; [ -z "${SERVE_PID-}" ] || stop "$SERVE_PID"; wait_for 10 rmdir "$group"; (exit $code); cleanup' EXIT
+trap 'code=$?; [ -z "${SERVE_PID-}" ] || stop "$SERVE_PID"; wait_for 10 rmdir "$group"; [ ! -d "$group-here" ] || wait_for 10 rmdir "$group-here"; (exit $code); cleanup' EXIT
 echo 256M >"$group/$bound" || exit 77
 [ ! -e "$group/$swap" ] && [ "$(wc -l </proc/swaps)" -le 1 ] || echo $none >"$group/$swap" || exit 77
 
@@ -115,5 +116,24 @@ wait_for 20 back $((all - 2 * size)) || fail "$(left) MiB are left of $all, and 
 load rounds a $((size << 20)) 1 1 2 >"$TMP/out" || fail "one of them by itself: $(cat "$TMP/out")"
 load check a "$POOLS/a" 2 >"$TMP/out" || lost "$(cat "$TMP/out")"
 nobody_ended "a journal by itself"
+
+for name in a b; do
+	ctl remove --force "$target/$name" >/dev/null || fail "$name is not removed"
+done
+wait_for 20 back "$all" || fail "$(left) MiB are left of $all"
+for size in 96 16; do
+	head -c "${size}M" /dev/urandom >"$TMP/source-$size"
+	ctl create "$target/$size" --from "$TMP/source-$size" >/dev/null 2>"$TMP/err" || fail "create: $(cat "$TMP/err")"
+done
+mkdir "$group-here" && echo 80M >"$group-here/$bound" || exit 77
+[ ! -e "$group-here/$swap" ] && [ "$(wc -l </proc/swaps)" -le 1 ] || echo ${none/256/80} >"$group-here/$swap" || exit 77
+printf '#!/bin/sh\necho $$ >%s/cgroup.procs || exit 77\nexec "%s" "$@"\n' "$group-here" "$REPLCTL" >"$TMP/replctl"
+chmod 755 "$TMP/replctl"
+REPLCTL=$TMP/replctl
+echo old >"$TMP/file"
+ctl_fails 1 "96\.0 MiB .* wanted, .* free" restore --force "$target/96" "$TMP/file"
+[ "$(cat "$TMP/file")" = old ] && [ ! -e "$TMP/file.restoring" ] || fail "a restore was begun that has no room"
+ctl restore --force "$target/16" "$TMP/file" >/dev/null 2>"$TMP/err" || fail "what there is room for is not restored: $(cat "$TMP/err")"
+equal "$TMP/source-16" "$TMP/file"
 check_victim
 no_signal_deaths

@@ -34,3 +34,8 @@ grep -q "^next: make room beside the file, then replctl sync $here/mine " "$TMP/
 rm "$here/filler"
 ctl sync "$here/mine" "$(pool m)" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
 equal "$here/mine" "$pools/m"
+
+# One without a bound of its own tells of no blocks, and is not full.
+umount -l "$here" && mount -t tmpfs -o size=0 tmpfs "$here" || fail "it is not mounted"
+ctl restore --force "$(pool m)" "$here/other" >"$TMP/out" 2>&1 || fail "without a bound: $(cat "$TMP/out")"
+equal "$here/other" "$pools/m"

@@ -4,8 +4,8 @@
  * pool's space is memory no call fails beyond that: the kernel ends processes, those of other pools
  * among them.
  */
-#ifndef REPLD_MEMROOM_H
-#define REPLD_MEMROOM_H
+#ifndef COMMON_MEMROOM_H
+#define COMMON_MEMROOM_H
 
 #include <stdint.h>
 
