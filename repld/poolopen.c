@@ -335,6 +335,16 @@ reader_lock(const struct pool_files *f, const char *name, bool *had, struct err 
 		       name);
 }
 
+/*
+ * Before anything is read, brought into files, or made equal to them: they are what the sidecar
+ * speaks of, as far as headers tell. Another disk may be mounted in their place.
+ */
+static int
+files_own(const struct pool_files *f, const struct sidecar *meta, struct err *e)
+{
+	return f->parts ? poolparts_attr_own(f->parts, meta->attr, f->write, e) : 0;
+}
+
 /* With the lock, for a moment. */
 static int
 reader_lead(struct pool_store *s, struct pool_files *f, const char *name, const char *path,
@@ -348,7 +358,9 @@ reader_lead(struct pool_store *s, struct pool_files *f, const char *name, const 
 	rc = pool_meta_read(f, &info.meta, &repair, e);
 	if (rc)
 		return err_prefix(e, "pool '%s'", name);
-	rc = pool_check_size(f, &info, e);
+	rc = files_own(f, &info.meta, e);
+	if (!rc)
+		rc = pool_check_size(f, &info, e);
 	if (!rc)
 		rc = pool_files_record_moved(s, f, name, &info.meta, e);
 	if (!rc)
@@ -518,8 +530,11 @@ static int
 writer_succeed(struct pool *p, const struct pool_claim *claim, struct err *e)
 {
 	struct sidecar *meta = &p->info.meta;
-	int rc = pool_check_size(&p->files, &p->info, e);
+	int rc = files_own(&p->files, meta, e);
 
+	if (rc)
+		return err_prefix(e, "pool '%s'", p->info.name);
+	rc = pool_check_size(&p->files, &p->info, e);
 	if (rc == REPL_E_CORRUPT)
 		pool_files_record_cut(&p->files, p->info.name, meta);
 	if (!rc)
@@ -675,6 +690,8 @@ open_read(struct pool_store *s, struct pool *p, bool stable, struct err *e)
 		rc = reader_recover(s, p, e);
 	if (!rc)
 		rc = pool_read_info(&p->files, &p->info, e);
+	if (!rc && (rc = files_own(&p->files, &p->info.meta, e)) != 0)
+		rc = err_prefix(e, "pool '%s'", name);
 	if (!rc && stable)
 		rc = reader_enter(p, e);
 	return rc;

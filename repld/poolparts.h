@@ -145,6 +145,14 @@ int poolparts_attr_set(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_S
 		       struct err *e);
 
 /*
+ * Of a linked set, of the sections that are open: REPL_E_REFUSED if a part is another pool's,
+ * REPL_E_CORRUPT if it is another one of its section; for writing, also if the pool's own can't
+ * lead its local replicas, a header being damaged. Nothing is told of parts that are too short.
+ */
+int poolparts_attr_own(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE], bool write,
+		       struct err *e);
+
+/*
  * Of a linked set that is open for writing: write headers anew that are damaged or linked
  * otherwise, whereupon *same becomes false: the sections may differ. Damage to the pool's own is
  * left to poolparts_attr_get(). REPL_E_CORRUPT if a local replica is another pool's.

@@ -184,10 +184,11 @@ poolparts_attr_set(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE]
 }
 
 struct look {
-	bool whole;  /* its checksum is right */
-	bool ours;   /* it is of this pool */
-	bool exact;  /* and links as we link */
-	unsigned at; /* what it says it is of its section's parts, as far as it is ours */
+	bool whole;   /* its checksum is right */
+	bool ours;    /* it is of this pool */
+	bool foreign; /* it is whole, and of a set of another UUID */
+	bool exact;   /* and links as we link */
+	unsigned at;  /* what it says it is of its section's parts, as far as it is ours */
 };
 
 /*
@@ -209,6 +210,8 @@ header_look(const struct poolparts *p, const struct poolparts *r, unsigned i, co
 		return rc;
 	look->whole = pmdk_header_attr(header, found);
 	look->ours = memcmp(found, attr, ATTR_IDENTITY) == 0;
+	look->foreign = look->whole && memcmp(found + PMDK_ATTR_SET_UUID, attr + PMDK_ATTR_SET_UUID,
+					      PMDK_UUID_SIZE) != 0;
 	(void)pmdk_parse(header, sizeof(header), &h);
 	header_fill(p, r, i, attr, uuid, h.created_s, wanted);
 	look->exact = memcmp(header, wanted, sizeof(header)) == 0;
@@ -227,6 +230,55 @@ wrong_place(const struct poolpart *part, const struct look *look, unsigned i, st
 		       "it as number %u: put the lines back into the order in which the pool was "
 		       "made",
 		       part->name, look->at + 1, i + 1);
+}
+
+static int
+not_ours(const struct poolpart *part, struct err *e)
+{
+	return err_set(e, REPL_E_REFUSED,
+		       "part '%s' belongs to another pool: is the right disk mounted?", part->name);
+}
+
+/* One without a whole header is told by its size. */
+static bool
+header_is_there(const struct poolpart *part)
+{
+	struct stat st;
+
+	return part->fd >= 0 && fstat(part->fd, &st) == 0 && st.st_size >= PMDK_HEADER_SIZE;
+}
+
+/* Of the pool's own, to which its local replicas would be made equal. */
+static int
+cannot_lead(const struct poolpart *part, const struct look *look, struct err *e)
+{
+	return err_set(e, REPL_E_CORRUPT,
+		       "the header of part '%s' %s, and local replicas are not made equal to that: "
+		       "put back what was there, or let 'pmempool sync' of the set file on the "
+		       "target make it anew from them",
+		       part->name, look->whole ? "is not of this pool" : "is damaged");
+}
+
+int
+poolparts_attr_own(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE], bool write,
+		   struct err *e)
+{
+	struct look look;
+	int rc = 0;
+
+	for (const struct poolparts *r = p; !rc && p->linked && r; r = r->next)
+		for (unsigned i = 0; !rc && i < header_count(r); i++) {
+			if (!header_is_there(&r->part[i]))
+				continue;
+			rc = header_look(p, r, i, attr, &look, e);
+			if (!rc && look.foreign)
+				rc = not_ours(&r->part[i], e);
+			else if (!rc && look.at != i)
+				rc = wrong_place(&r->part[i], &look, i, e);
+			else if (!rc && write && r == p && p->next && !(look.whole && look.ours))
+				rc = cannot_lead(&r->part[i], &look, e);
+		}
+	return rc;
 }
 
 static int

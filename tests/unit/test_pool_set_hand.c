@@ -360,6 +360,152 @@ test_space_is_asked_for_together(void **state)
 	assert_int_equal(create_bare("OPTION NOHDRS\n2M p\n2M q\n", 4 * MB), 0);
 }
 
+/* ---- the disks that its parts are on ---- */
+
+static uint8_t kept[16 * MB];
+static size_t kept_len;
+
+/* What is in the files of the pool and of another one now is to be in them all the time. */
+static size_t
+take_all(uint8_t *buf, size_t room)
+{
+	static const char *const names[] = {"s.repl", "a", "b", "o.repl", "o.p", "o.b"};
+	size_t len = 0;
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (there(names[i])) {
+			len += file_get(names[i], buf + len, room - len);
+			assert_true(len < room);
+		}
+	return len;
+}
+
+static void
+keep(void)
+{
+	kept_len = take_all(kept, sizeof(kept));
+}
+
+static void
+is_kept(void)
+{
+	static uint8_t now[sizeof(kept)];
+
+	assert_int_equal(take_all(now, sizeof(now)), kept_len);
+	assert_memory_equal(now, kept, kept_len);
+}
+
+static void
+refused_to(enum pool_mode mode, int code, const char *why)
+{
+	struct pool *pool = NULL;
+
+	err_clear(&err);
+	assert_int_equal(pool_open(store, "s", mode, "w", &pool, &err), code);
+	if (!strstr(err.text, why))
+		fail_msg("'%s' in place of '%s'", err.text, why);
+}
+
+static void
+not_promoted(int code, const char *why)
+{
+	for (int force = 0; force < 2; force++) {
+		err_clear(&err);
+		assert_int_equal(pool_promote(store, "s", "b", force, &info, &err), code);
+		if (!strstr(err.text, why))
+			fail_msg("'%s' in place of '%s'", err.text, why);
+	}
+}
+
+/*
+ * Two sets of one size, "s" and "o", with local replicas. The program that had "s" has not closed:
+ * who opens it next makes the local replica, which has "mine" where a hand has put "else", equal to
+ * it.
+ */
+static void
+two_sets(void)
+{
+	struct pool *pool;
+
+	write_set("o", "4M o.p\nREPLICA\n2M o.a\n3M o.b\n");
+	assert_int_equal(create("o", 4 * MB - 4096), 0);
+	file_change("o.p", 65536, "other", 5);
+	attr[PMDK_ATTR_SET_UUID] ^= 0xff;
+	write_set("s", "4M p\nREPLICA\n2M a\n3M b\n");
+	assert_int_equal(create("s", 4 * MB - 4096), 0);
+	write_whole();
+	pool = open_write();
+	assert_int_equal(pool_written(pool, &err), 0);
+	assert_int_equal(pool_close(pool, false, &err), 0);
+	file_change("p", 2 * MB + 4096, "mine", 4);
+	file_change("b", 8192, "else", 4);
+}
+
+/* All is compared that was to be. */
+static void
+compared(void)
+{
+	char got[4];
+
+	assert_int_equal(pool_close(open_write(), true, &err), 0);
+	file_read("b", 8192, got, sizeof(got));
+	assert_memory_equal(got, "mine", sizeof(got));
+}
+
+/* Nothing is brought into it, and local replicas are not made equal to what lies there. */
+static void
+test_another_disk(void **state)
+{
+	static const char why[] = "'p' belongs to another pool: is the right disk mounted?";
+
+	(void)state;
+	two_sets();
+	keep();
+	move("p", "away");
+	move("o.p", "p");
+	for (int mode = POOL_READ; mode <= POOL_WRITE; mode++)
+		refused_to((enum pool_mode)mode, REPL_E_REFUSED, why);
+	not_promoted(REPL_E_REFUSED, why);
+	/* Whatever its size. */
+	cut("p", MB);
+	refused_to(POOL_WRITE, REPL_E_REFUSED, why);
+	cut("p", 4 * MB);
+	move("p", "o.p");
+	move("away", "p");
+	is_kept();
+	move("b", "away");
+	move("o.b", "b");
+	refused_to(POOL_WRITE, REPL_E_REFUSED, "'b' belongs to another pool");
+	move("b", "o.b");
+	move("away", "b");
+	is_kept();
+	compared();
+}
+
+/* An empty one, or damage: a local replica may be all that is left. */
+static void
+test_a_new_disk(void **state)
+{
+	static const char why[] = "of part 'p' is damaged, and local replicas are not made equal";
+	static const uint8_t zeros[4 * MB];
+	struct pool *pool = NULL;
+
+	(void)state;
+	two_sets();
+	keep();
+	move("p", "away");
+	assert_int_equal(close(open(path_of("p"), O_RDWR | O_CREAT | O_EXCL, 0600)), 0);
+	file_put("p", zeros, sizeof(zeros));
+	refused_to(POOL_WRITE, REPL_E_CORRUPT, why);
+	not_promoted(REPL_E_CORRUPT, why);
+	is_kept();
+	/* Which keeps nobody from reading what is there. */
+	assert_int_equal(pool_open(store, "s", POOL_STABLE, "r", &pool, &err), 0);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	move("away", "p");
+	compared();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, world_free)
 
 int
@@ -375,6 +521,8 @@ main(void)
 		TEST(test_sections_in_another_order),
 		TEST(test_headers_in_another_order),
 		TEST(test_space_is_asked_for_together),
+		TEST(test_another_disk),
+		TEST(test_a_new_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
