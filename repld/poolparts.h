@@ -135,8 +135,8 @@ int poolparts_remove(const struct poolparts *p, const char *name, struct err *e)
 
 /*
  * Attributes and headers, of parts that are open: poolparts_head.c. Getting them is REPL_E_CORRUPT
- * if a header is damaged or the headers do not belong together. kept: the attributes in the
- * sidecar, of a linked set.
+ * if a header is damaged or the headers do not belong together, REPL_E_REFUSED if one is another
+ * pool's. kept: the attributes in the sidecar, of a linked set.
  */
 int poolparts_attr_check(const struct poolparts *p, const uint8_t *attr, struct err *e);
 int poolparts_attr_get(const struct poolparts *p, const uint8_t kept[PMDK_ATTR_SIZE],
@@ -145,9 +145,16 @@ int poolparts_attr_set(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_S
 		       struct err *e);
 
 /*
- * Of a linked set, of the sections that are open: REPL_E_REFUSED if a part is another pool's,
- * REPL_E_CORRUPT if it is another one of its section; for writing, also if the pool's own can't
- * lead its local replicas, a header being damaged. Nothing is told of parts that are too short.
+ * REPL_E_REFUSED if a part that is open is another pool's by its header. attr: what the sidecar
+ * keeps; none: nobody can say.
+ */
+int poolparts_attr_foreign(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE],
+			   struct err *e);
+
+/*
+ * The same of a linked set; and REPL_E_CORRUPT if a part is another one of its section or, for
+ * writing, if the pool's own can't lead its local replicas, a header being damaged. Nothing is told
+ * of parts that are too short.
  */
 int poolparts_attr_own(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE], bool write,
 		       struct err *e);
@@ -155,7 +162,7 @@ int poolparts_attr_own(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_S
 /*
  * Of a linked set that is open for writing: write headers anew that are damaged or linked
  * otherwise, whereupon *same becomes false: the sections may differ. Damage to the pool's own is
- * left to poolparts_attr_get(). REPL_E_CORRUPT if a local replica is another pool's.
+ * left to poolparts_attr_get().
  */
 int poolparts_attr_mend(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE], bool *same,
 			struct err *e);

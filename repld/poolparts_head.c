@@ -184,11 +184,10 @@ poolparts_attr_set(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE]
 }
 
 struct look {
-	bool whole;   /* its checksum is right */
-	bool ours;    /* it is of this pool */
-	bool foreign; /* it is whole, and of a set of another UUID */
-	bool exact;   /* and links as we link */
-	unsigned at;  /* what it says it is of its section's parts, as far as it is ours */
+	bool whole;  /* its checksum is right */
+	bool ours;   /* it is of this pool */
+	bool exact;  /* and links as we link */
+	unsigned at; /* what it says it is of its section's parts, as far as it is ours */
 };
 
 /*
@@ -210,8 +209,6 @@ header_look(const struct poolparts *p, const struct poolparts *r, unsigned i, co
 		return rc;
 	look->whole = pmdk_header_attr(header, found);
 	look->ours = memcmp(found, attr, ATTR_IDENTITY) == 0;
-	look->foreign = look->whole && memcmp(found + PMDK_ATTR_SET_UUID, attr + PMDK_ATTR_SET_UUID,
-					      PMDK_UUID_SIZE) != 0;
 	(void)pmdk_parse(header, sizeof(header), &h);
 	header_fill(p, r, i, attr, uuid, h.created_s, wanted);
 	look->exact = memcmp(header, wanted, sizeof(header)) == 0;
@@ -232,13 +229,6 @@ wrong_place(const struct poolpart *part, const struct look *look, unsigned i, st
 		       part->name, look->at + 1, i + 1);
 }
 
-static int
-not_ours(const struct poolpart *part, struct err *e)
-{
-	return err_set(e, REPL_E_REFUSED,
-		       "part '%s' belongs to another pool: is the right disk mounted?", part->name);
-}
-
 /* One without a whole header is told by its size. */
 static bool
 header_is_there(const struct poolpart *part)
@@ -246,6 +236,32 @@ header_is_there(const struct poolpart *part)
 	struct stat st;
 
 	return part->fd >= 0 && fstat(part->fd, &st) == 0 && st.st_size >= PMDK_HEADER_SIZE;
+}
+
+/* Whether its header is whole, and of a set of another UUID. */
+static bool
+is_foreign(const struct poolpart *part, const uint8_t *attr)
+{
+	uint8_t header[PMDK_HEADER_SIZE], found[PMDK_ATTR_SIZE];
+
+	return header_is_there(part) && header_read(part, header, NULL) == 0 &&
+	       pmdk_header_attr(header, found) &&
+	       memcmp(found + PMDK_ATTR_SET_UUID, attr + PMDK_ATTR_SET_UUID, PMDK_UUID_SIZE) != 0;
+}
+
+int
+poolparts_attr_foreign(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
+{
+	if (pmdk_attr_none(attr))
+		return 0;
+	for (const struct poolparts *r = p; r; r = r->next)
+		for (unsigned i = 0; i < header_count(r); i++)
+			if (is_foreign(&r->part[i], attr))
+				return err_set(e, REPL_E_REFUSED,
+					       "part '%s' belongs to another pool: is the right "
+					       "disk mounted?",
+					       r->part[i].name);
+	return 0;
 }
 
 /* Of the pool's own, to which its local replicas would be made equal. */
@@ -264,16 +280,14 @@ poolparts_attr_own(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE]
 		   struct err *e)
 {
 	struct look look;
-	int rc = 0;
+	int rc = poolparts_attr_foreign(p, attr, e);
 
 	for (const struct poolparts *r = p; !rc && p->linked && r; r = r->next)
 		for (unsigned i = 0; !rc && i < header_count(r); i++) {
 			if (!header_is_there(&r->part[i]))
 				continue;
 			rc = header_look(p, r, i, attr, &look, e);
-			if (!rc && look.foreign)
-				rc = not_ours(&r->part[i], e);
-			else if (!rc && look.at != i)
+			if (!rc && look.at != i)
 				rc = wrong_place(&r->part[i], &look, i, e);
 			else if (!rc && write && r == p && p->next && !(look.whole && look.ours))
 				rc = cannot_lead(&r->part[i], &look, e);
@@ -285,7 +299,7 @@ static int
 linked_get(const struct poolparts *p, const uint8_t *kept, uint8_t *attr, struct err *e)
 {
 	struct look look;
-	int rc = 0;
+	int rc = poolparts_attr_foreign(p, kept, e);
 
 	memcpy(attr, kept, PMDK_ATTR_SIZE);
 	for (unsigned i = 0; !rc && i < header_count(p); i++) {
@@ -314,13 +328,6 @@ poolparts_attr_mend(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE
 
 		for (unsigned i = 0; !rc && i < header_count(r); i++) {
 			rc = header_look(p, r, i, attr, &look, e);
-			if (!rc && look.whole && !look.ours && r != p)
-				rc = err_set(
-					e, REPL_E_CORRUPT,
-					"part '%s' of local replica %u is of another pool: "
-					"move it away, and let 'pmempool sync' of the set file "
-					"make it anew",
-					r->part[i].name, r->replica);
 			if (!rc && look.at != i)
 				rc = wrong_place(&r->part[i], &look, i, e);
 			/* What is wrong with the pool's own is told, and not mended here. */

@@ -341,11 +341,17 @@ part_own(struct pool_store *s, struct poolpart *part, const char *name, struct e
 	return part->fd < 0 ? 0 : pool_use_lock(part->fd, false, name, e);
 }
 
-/* Whatever the lines name now: what may go with this set is this set's. */
+/*
+ * Whatever the lines name now, and whatever disks are mounted: what may go with this set is this
+ * set's. sidecar_fd -1: there is none.
+ */
 static int
-parts_own(struct pool_store *s, struct poolparts *parts, const char *name, struct err *e)
+parts_own(struct pool_store *s, struct poolparts *parts, const char *name, int sidecar_fd,
+	  struct err *e)
 {
 	struct others o = {.s = s, .name = name, .parts = parts};
+	struct sidecar meta;
+	bool repair;
 	int rc = 0;
 
 	pool_sets_visit(s, others_visit, &o);
@@ -362,6 +368,9 @@ parts_own(struct pool_store *s, struct poolparts *parts, const char *name, struc
 	for (struct poolparts *r = parts; !rc && r; r = r->next)
 		for (unsigned i = 0; !rc && i < r->count; i++)
 			rc = part_own(s, &r->part[i], name, e);
+	if (!rc && sidecar_fd >= 0 && sidecar_read(sidecar_fd, &meta, &repair, NULL) == 0 &&
+	    (rc = poolparts_attr_foreign(parts, meta.attr, e)) != 0)
+		rc = err_prefix(e, "pool set '%s'", name);
 	return rc;
 }
 
@@ -428,7 +437,7 @@ set_clear(struct pool_store *s, const struct pool_place *place, const char *name
 	else if (!rc && (meta.created_s != 0 || !lock_take(fd, 0)))
 		rc = err_set(e, REPL_E_EXISTS, "pool '%s': already exists", name);
 	if (!rc)
-		rc = parts_own(s, parts, name, e);
+		rc = parts_own(s, parts, name, fd, e);
 	if (!rc)
 		rc = poolparts_remove(parts, name, e);
 	if (!rc && unlinkat(place->dir, place->sidecar, 0) != 0)
@@ -615,11 +624,11 @@ set_remove(struct pool_store *s, const struct pool_place *place, const char *nam
 	rc = pool_file_open(place, place->sidecar, name, O_RDWR, &fd, &st, e);
 	if (rc == REPL_E_NOT_FOUND && flags & (POOL_REMOVE_SET | POOL_REMOVE_FORCE)) {
 		err_clear(e);
-		rc = flags & POOL_REMOVE_FORCE ? parts_own(s, parts, name, e) : 0;
+		rc = flags & POOL_REMOVE_FORCE ? parts_own(s, parts, name, -1, e) : 0;
 		if (!rc && (flags & POOL_REMOVE_FORCE))
 			rc = poolparts_remove(parts, name, e);
 	} else if (!rc) {
-		rc = lock_take(fd, LOCK_WRITER_MS) ? parts_own(s, parts, name, e)
+		rc = lock_take(fd, LOCK_WRITER_MS) ? parts_own(s, parts, name, fd, e)
 						   : pool_busy(fd, name, e);
 		if (!rc)
 			rc = pool_remove_check(fd, name, false, flags, seen, e);

@@ -21,6 +21,13 @@ same() {
 	[ "$(bytes p)" = "$(bytes a b)" ] || lost "$1: the local replica differs"
 }
 
+# The local part is gone, and had again from the replica.
+synced() {
+	pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
+	found=$(walk) || exit 1
+	[ "$found" = "$filled" ] || lost "'$found' in place of '$filled'"
+}
+
 target_set rem.set "16M $POOLS/p" REPLICA "9M $POOLS/a" "8M $POOLS/b"
 local_set rem.set
 make_pool
@@ -77,6 +84,28 @@ filled=$(fill 20) || exit 1
 same "after sync"
 tool check
 
+# One of another pool's, as of the wrong disk, is left where it is, whatever the initiator has done.
+# (PMDK's rm begins with the local part.)
+target_set other.set "16M $POOLS/o" REPLICA "9M $POOLS/oa" "8M $POOLS/ob"
+printf 'PMEMPOOLSET\n16M %s\nREPLICA %s other.set\n' "$TMP/other0" "$T" >"$TMP/other.set"
+pmdk pmempool create obj --layout=test "$TMP/other.set" >"$TMP/out" 2>&1 || fail "create: $(cat "$TMP/out")"
+for part in b p; do
+	mv "$POOLS/$part" "$TMP/right"
+	mv "$POOLS/o$(echo "$part" | tr -d p)" "$POOLS/$part"
+	there=$(cd "$POOLS" && sha256sum p a b) || exit 1
+	for command in "$FILL check $TMP/local.set test" "pmempool sync $TMP/local.set" "pmempool rm $TMP/local.set"; do
+		: >"$TMP/rpmem.log"
+		pmdk_fails "part '$part' belongs to another pool: is the right disk mounted" $command
+		[ "$(cd "$POOLS" && sha256sum p a b)" = "$there" ] || lost "$command: not the files that were there"
+	done
+	mv "$POOLS/$part" "$POOLS/o$(echo "$part" | tr -d p)"
+	mv "$TMP/right" "$POOLS/$part"
+	synced
+	same "with the right disk again"
+done
+pmdk pmempool rm "$TMP/other.set" >"$TMP/out" 2>&1 || fail "rm: $(cat "$TMP/out")"
+rm "$POOLS/other.set"
+
 # So with the pool's own part.
 rm "$POOLS/p"
 tool sync
@@ -115,12 +144,7 @@ unharmed "rm --force"
 tool sync
 rm -f "$TMP/part0"
 ctl demote "$T/rem.set" >"$TMP/out" 2>&1 || fail "demote: $(cat "$TMP/out")"
-lose_and_sync_again() {
-	pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
-	found=$(walk) || exit 1
-	[ "$found" = "$1" ] || lost "'$found' in place of '$1'"
-}
-lose_and_sync_again "$filled"
+synced
 
 pmdk pmempool rm "$TMP/local.set" >"$TMP/out" 2>&1 || fail "rm: $(cat "$TMP/out")"
 [ "$(ls -A "$POOLS")" = "$(printf '.repld\nrem.set')" ] || fail "left: $(ls -A "$POOLS")"

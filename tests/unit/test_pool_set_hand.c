@@ -452,6 +452,48 @@ compared(void)
 	assert_memory_equal(got, "mine", sizeof(got));
 }
 
+static void
+exchange(const char *a, const char *b)
+{
+	move(a, "away");
+	move(b, a);
+	move("away", b);
+}
+
+/* What a mistake has put in the place of a part may be the only copy of another pool's. */
+static void
+test_another_disk_is_not_removed(void **state)
+{
+	static const char *const parts[][2] = {{"p", "o.p"}, {"b", "o.b"}};
+
+	(void)state;
+	two_sets();
+	keep();
+	for (unsigned i = 0; i < 2; i++) {
+		exchange(parts[i][0], parts[i][1]);
+		for (unsigned flags = 0; flags <= POOL_REMOVE_FORCE; flags += POOL_REMOVE_FORCE) {
+			err_clear(&err);
+			assert_int_equal(pool_remove(store, "s", flags, NULL, &err),
+					 REPL_E_REFUSED);
+			assert_non_null(
+				strstr(err.text, "' belongs to another pool: is the right"));
+		}
+		assert_int_equal(pool_remove(store, "o", POOL_REMOVE_FORCE, NULL, &err),
+				 REPL_E_REFUSED);
+		assert_int_equal(pool_info(store, "s", &info, &err), 0);
+		assert_int_equal(strstr(info.header_damage, "is the right disk mounted?") != NULL,
+				 i == 0);
+		exchange(parts[i][0], parts[i][1]);
+		is_kept();
+	}
+	compared();
+	/* That one is away by now is no hindrance, nor is one that can't be told. */
+	move("p", "away");
+	file_change("b", 30, "x", 1);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
+	assert_true(!there("a") && !there("b") && there("o.p") && there("away"));
+}
+
 /* Nothing is brought into it, and local replicas are not made equal to what lies there. */
 static void
 test_another_disk(void **state)
@@ -522,6 +564,7 @@ main(void)
 		TEST(test_headers_in_another_order),
 		TEST(test_space_is_asked_for_together),
 		TEST(test_another_disk),
+		TEST(test_another_disk_is_not_removed),
 		TEST(test_a_new_disk),
 	};
 
