@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "pool_set_world.h"
+#include "wire.h"
 
 /* ---- instead of libc's ---- */
 
@@ -328,6 +329,7 @@ test_headers_in_another_order(void **state)
 	assert_non_null(strstr(info.header_damage, "by its header part 'q' is number 2"));
 	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
 	assert_non_null(strstr(err.text, "is number 2 of its section"));
+	assert_int_equal(pool_open(store, "s", POOL_STABLE, "r", &pool, &err), REPL_E_CORRUPT);
 	assert_int_equal(file_get("p", after, sizeof(after)), sizeof(after));
 	assert_memory_equal(before, after, sizeof(before));
 	write_set("s", lines);
@@ -417,16 +419,36 @@ not_promoted(int code, const char *why)
 	}
 }
 
+#define JOURNAL_AT 12288U
+
+/* Who is killed leaves a page of 'j' to be brought in. */
+static void
+killed_behind_a_commit(struct pool *pool)
+{
+	struct wire_entry entry = {.off = JOURNAL_AT, .len = 4096, .op = WIRE_OP_COPY};
+	uint8_t msg[8192], page[4096];
+	struct wire_commit c;
+	size_t len;
+
+	memset(page, 'j', sizeof(page));
+	wire_commit_begin(&c, msg, sizeof(msg), 1);
+	wire_commit_add(&c, &entry, page);
+	len = wire_stage_end(&c, 1, pool_get_info(pool)->meta.epoch);
+	assert_int_equal(pool_written(pool, &err), 0);
+	assert_int_equal(pool_journal_begin(pool, sizeof(msg), &err), 0);
+	assert_int_equal(pooljournal_append(pool_journal(pool), msg, len, &err), 0);
+	assert_int_equal(pool_journal_commit(pool, SIDECAR_UP_TO_DATE, &written, 0, &err), 0);
+	pool_free(pool);
+}
+
 /*
  * Two sets of one size, "s" and "o", with local replicas. The program that had "s" has not closed:
- * who opens it next makes the local replica, which has "mine" where a hand has put "else", equal to
- * it.
+ * who opens it next brings in what it has left, and makes the local replica, which has "mine" where
+ * a hand has put "else", equal to the pool.
  */
 static void
 two_sets(void)
 {
-	struct pool *pool;
-
 	write_set("o", "4M o.p\nREPLICA\n2M o.a\n3M o.b\n");
 	assert_int_equal(create("o", 4 * MB - 4096), 0);
 	file_change("o.p", 65536, "other", 5);
@@ -434,22 +456,23 @@ two_sets(void)
 	write_set("s", "4M p\nREPLICA\n2M a\n3M b\n");
 	assert_int_equal(create("s", 4 * MB - 4096), 0);
 	write_whole();
-	pool = open_write();
-	assert_int_equal(pool_written(pool, &err), 0);
-	assert_int_equal(pool_close(pool, false, &err), 0);
+	killed_behind_a_commit(open_write());
 	file_change("p", 2 * MB + 4096, "mine", 4);
 	file_change("b", 8192, "else", 4);
 }
 
-/* All is compared that was to be. */
+/* All is brought in and compared that was to be. */
 static void
 compared(void)
 {
+	assert_int_equal(file_byte("p", 4096 + JOURNAL_AT), 0);
 	char got[4];
 
 	assert_int_equal(pool_close(open_write(), true, &err), 0);
 	file_read("b", 8192, got, sizeof(got));
 	assert_memory_equal(got, "mine", sizeof(got));
+	assert_int_equal(file_byte("p", 4096 + JOURNAL_AT), 'j');
+	assert_int_equal(file_byte("a", 4096 + JOURNAL_AT), 'j');
 }
 
 static void
@@ -524,28 +547,68 @@ test_another_disk(void **state)
 	compared();
 }
 
-/* An empty one, or damage: a local replica may be all that is left. */
 static void
-test_a_new_disk(void **state)
+empty_disk(void)
+{
+	static const uint8_t zeros[4 * MB];
+
+	move("p", "away");
+	assert_int_equal(close(open(path_of("p"), O_RDWR | O_CREAT | O_EXCL, 0600)), 0);
+	file_put("p", zeros, sizeof(zeros));
+}
+
+/* Or damage: a local replica may be all that is left. */
+static void
+test_an_empty_disk(void **state)
 {
 	static const char why[] = "of part 'p' is damaged, and local replicas are not made equal";
-	static const uint8_t zeros[4 * MB];
 	struct pool *pool = NULL;
 
 	(void)state;
 	two_sets();
 	keep();
-	move("p", "away");
-	assert_int_equal(close(open(path_of("p"), O_RDWR | O_CREAT | O_EXCL, 0600)), 0);
-	file_put("p", zeros, sizeof(zeros));
+	empty_disk();
 	refused_to(POOL_WRITE, REPL_E_CORRUPT, why);
+	refused_to(POOL_STABLE, REPL_E_CORRUPT, why);
 	not_promoted(REPL_E_CORRUPT, why);
 	is_kept();
-	/* Which keeps nobody from reading what is there. */
-	assert_int_equal(pool_open(store, "s", POOL_STABLE, "r", &pool, &err), 0);
-	assert_int_equal(pool_close(pool, true, &err), 0);
 	move("away", "p");
 	compared();
+	/* Where nothing has to be brought in it can be read as it is. */
+	empty_disk();
+	assert_int_equal(pool_open(store, "s", POOL_STABLE, "r", &pool, &err), 0);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+}
+
+/* A change of attributes that was cut off: the pool's own header counts. */
+static void
+test_new_attributes_of_a_local_replica(void **state)
+{
+	uint8_t before[PMDK_HEADER_SIZE], after[PMDK_HEADER_SIZE], sidecar[SIDECAR_SIZE];
+	uint8_t newer[PMDK_ATTR_SIZE];
+	struct pool *pool;
+
+	(void)state;
+	write_set("s", "4M p\nREPLICA\n4M a\n");
+	assert_int_equal(create("s", 4 * MB - 4096), 0);
+	write_whole();
+	file_read("p", 0, before, sizeof(before));
+	file_read("s.repl", 0, sidecar, sizeof(sidecar));
+	pool = open_write();
+	memcpy(newer, attr, sizeof(newer));
+	newer[16] ^= PMDK_SDS;
+	assert_int_equal(pool_set_attr(pool, newer, &err), 0);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	file_read("p", 0, after, sizeof(after));
+	assert_memory_not_equal(before, after, sizeof(before));
+	file_change("p", 0, before, sizeof(before));
+	file_change("s.repl", 0, sidecar, sizeof(sidecar));
+	file_change("a", 8192, "else", 4);
+	assert_int_equal(pool_close(open_write(), true, &err), 0);
+	file_read("a", 0, after, sizeof(after));
+	assert_memory_equal(after, before, 40);
+	assert_int_equal(file_byte("a", 8192), 0);
+	whole();
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, world_free)
@@ -565,7 +628,8 @@ main(void)
 		TEST(test_space_is_asked_for_together),
 		TEST(test_another_disk),
 		TEST(test_another_disk_is_not_removed),
-		TEST(test_a_new_disk),
+		TEST(test_an_empty_disk),
+		TEST(test_new_attributes_of_a_local_replica),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
