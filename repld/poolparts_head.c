@@ -324,16 +324,17 @@ poolparts_attr_mend(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE
 
 	for (const struct poolparts *r = p; !rc && r; r = r->next) {
 		struct look look;
-		bool exact = true;
+		bool exact = true, told = false;
 
 		for (unsigned i = 0; !rc && i < header_count(r); i++) {
 			rc = header_look(p, r, i, attr, &look, e);
 			if (!rc && look.at != i)
 				rc = wrong_place(&r->part[i], &look, i, e);
 			/* What is wrong with the pool's own is told, and not mended here. */
-			exact = exact && (look.exact || (r == p && !(look.whole && look.ours)));
+			told = told || (r == p && !(look.whole && look.ours));
+			exact = exact && look.exact;
 		}
-		if (!rc && !exact) {
+		if (!rc && !exact && !told) {
 			*same = false;
 			rc = section_write(p, r, attr, e);
 		}

@@ -613,6 +613,49 @@ test_new_attributes_of_a_local_replica(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, world_free)
 
+/* As what 'pmempool sync' on the target has made anew: of the same pool, and linked otherwise. */
+static void
+header_relink(const char *name, uint8_t byte)
+{
+	uint8_t header[PMDK_HEADER_SIZE], found[PMDK_ATTR_SIZE];
+	struct pmdk_part part = {.created_s = 1};
+	int fd = open(path_of(name), O_RDWR);
+
+	assert_int_equal(pread(fd, header, sizeof(header), 0), sizeof(header));
+	assert_true(pmdk_header_attr(header, found));
+	memset(part.uuid, byte, sizeof(part.uuid));
+	pmdk_header_make(found, &part, header);
+	assert_int_equal(pwrite(fd, header, sizeof(header), 0), sizeof(header));
+	assert_int_equal(close(fd), 0);
+}
+
+/* Also where the header beside it is written anew. */
+static void
+test_damage_is_not_mended_along(void **state)
+{
+	static const uint8_t zero[PMDK_HEADER_SIZE];
+	uint8_t header[PMDK_HEADER_SIZE];
+	struct pool *pool;
+	int fd;
+
+	(void)state;
+	write_set("s", "2M p\n2M q\n");
+	assert_int_equal(create("s", 3 * MB), 0);
+	write_whole();
+	/* From then on its headers are linked. */
+	assert_int_equal(pool_promote(store, "s", "b", false, &info, &err), 0);
+	assert_int_equal(pool_demote(store, "s", "b", &info, &err), 0);
+	header_relink("p", 7);
+	fd = open(path_of("q"), O_RDWR);
+	assert_int_equal(pwrite(fd, zero, sizeof(zero), 0), sizeof(zero));
+	pool = open_write();
+	assert_non_null(strstr(pool->info.header_damage, "part 'q' is damaged"));
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	assert_int_equal(pread(fd, header, sizeof(header), 0), sizeof(header));
+	assert_int_equal(header[0], 0);
+	assert_int_equal(close(fd), 0);
+}
+
 int
 main(void)
 {
@@ -629,6 +672,7 @@ main(void)
 		TEST(test_another_disk),
 		TEST(test_another_disk_is_not_removed),
 		TEST(test_an_empty_disk),
+		TEST(test_damage_is_not_mended_along),
 		TEST(test_new_attributes_of_a_local_replica),
 	};
 
