@@ -162,13 +162,29 @@ start_next(const struct start *how, int rc)
 				      : "";
 }
 
+/*
+ * PMDK has made the parts that were lost, and may end before it reads anything, as where a replica
+ * can't be opened. They pass for whole as soon as they have headers; in a set of one header, at
+ * once.
+ */
+static int
+parts_begin(uint8_t *addr, size_t size)
+{
+	uint8_t *page;
+
+	return repl_set_has_new(addr, size) ? descriptor_keep(addr + PMDK_HEADER_SIZE, &page) : 0;
+}
+
 /* A copy that goes on without its target is none. */
 static int
 start_open(struct start *how, struct repl_config *cfg, const char *text, void *addr, size_t size,
 	   struct repl **r)
 {
-	int rc = how->create && how->pmempool ? repl_config_set(cfg, "on-loss", "fail") : 0;
+	int rc = 0;
 
+	if (how->pmempool)
+		rc = how->create ? repl_config_set(cfg, "on-loss", "fail")
+				 : parts_begin(addr, size);
 	if (rc)
 		return rc;
 	if (!how->create)
@@ -222,18 +238,6 @@ pool_start(struct start *how, const char *target, const char *set, void *addr, s
 	report_log(REPORT_INFO, "%s: %s with %u lanes", text, how->create ? "created" : "open",
 		   p->lanes);
 	return p;
-}
-
-/*
- * Once the replicas that are there are open PMDK writes the headers of the parts that it has made,
- * and may end before it reads anything.
- */
-static int
-parts_begin(const RPMEMpool *p, uint8_t *addr)
-{
-	uint8_t *page;
-
-	return repl_set_has_new(addr, p->size) ? descriptor_keep(addr + p->header, &page) : 0;
 }
 
 /* Of a call by which PMDK goes on to something else. */
@@ -290,9 +294,10 @@ rpmem_open(const char *target, const char *pool_set_name, void *pool_addr, size_
 	struct start how = {.pmempool = is_pmempool(__builtin_return_address(0))};
 	RPMEMpool *p = pool_start(&how, target, pool_set_name, pool_addr, pool_size, nlanes);
 
-	if (p)
-		p = pool_started(p,
-				 how.pmempool ? parts_begin(p, pool_addr) : repl_set_agrees(p->r));
+	if (!p && how.pmempool)
+		descriptor_drop();
+	if (p && !how.pmempool)
+		p = pool_started(p, repl_set_agrees(p->r));
 	if (p && !how.pmempool && repl_set_is_demoted(p->r))
 		report_log(REPORT_WARNING,
 			   "%s: was called up to date by somebody else than its last program, as "

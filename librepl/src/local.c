@@ -717,7 +717,6 @@ local_find_file(const void *addr, size_t size, char **path, struct err *e)
 	return rc;
 }
 
-/* Of the first part, whose header is mapped with it, the offset is 0. */
 static bool
 piece_is_new(const struct piece *p)
 {
@@ -726,7 +725,7 @@ piece_is_new(const struct piece *p)
 	bool is;
 	int fd;
 
-	if (p->off == 0 || stat(p->path, &st) || st.st_ino != p->inode || !S_ISREG(st.st_mode) ||
+	if (stat(p->path, &st) || st.st_ino != p->inode || !S_ISREG(st.st_mode) ||
 	    (st.st_mode & 0777) != 0)
 		return false;
 	fd = open(p->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -748,8 +747,10 @@ local_has_new(const void *addr, size_t size)
 	size_t room = 0;
 	struct piece p;
 
+	/* Not of the first part: with its header it has lost what the range begins with. */
 	while (maps && !has && getline(&line, &room, maps) > 0)
-		has = piece_parse(line, &p) && p.from < at + size && p.to > at && piece_is_new(&p);
+		has = piece_parse(line, &p) && p.from > at && p.from < at + size &&
+		      piece_is_new(&p);
 	free(line);
 	if (maps)
 		(void)fclose(maps);

@@ -133,8 +133,9 @@ int local_check_mapped(const void *addr, size_t size, const char *file, struct e
 
 /*
  * Whether one of the files that are mapped from addr on, behind the first, is a part of a pool that
- * PMDK has made just now: nobody may open it yet, and its header, which is mapped elsewhere, is
- * still to be written. False where that can't be told.
+ * PMDK has made just now: nobody may open it yet, and its header, which is mapped elsewhere, or
+ * what it begins with in a set of one header, is still to be written. False where that can't be
+ * told.
  */
 bool local_has_new(const void *addr, size_t size);
 

@@ -119,3 +119,31 @@ rm "$TMP"/part[01] "$TMP/other"
 whole "$TMP/other" $((14 << 20))
 rm "$TMP/part1"
 whole "$TMP/part1" $at
+
+# Of two parts that have one header, the second one, which is mapped from its first byte on.
+pmdk pmempool rm "$TMP/local.set" >"$TMP/out" 2>&1 || fail "rm: $(cat "$TMP/out")"
+target_set rem.set "OPTION SINGLEHDR" "20M rem.part"
+target_set two.set "OPTION SINGLEHDR" "20M two.part"
+at=$((14 - 8 << 20))
+begin 14 "OPTION SINGLEHDR" "8M $TMP/part0" "9M $TMP/part1" "REPLICA $T two.set"
+rm "$TMP/part1" "$POOLS"/two.part*
+ctl remove --force "$T/two.set" >"$TMP/out" 2>&1 || fail "remove: $(cat "$TMP/out")"
+sync_fails
+[ -e "$TMP/part1" ] || fail "it has ended before it made the part: $(cat "$TMP/out" "$TMP/rpmem.log")"
+mended "$TMP/part1" $at
+
+# Nor is it whole where the replica, which could be opened before the part was made, can't be behind that.
+pmdk pmempool rm "$TMP/local.set" >"$TMP/out" 2>&1 || fail "rm: $(cat "$TMP/out")"
+rm "$TMP"/*key*
+two_targets
+RPMEM_CMD="test ! -e $TMP/away -o ! -e $TMP/part1 && exec $REPLD session --config $TMP/repld1.conf"
+T=$at POOLS=$TMP/pools1
+target_set rem.set "OPTION SINGLEHDR" "20M rem.part"
+at=$((14 - 8 << 20))
+begin 14 "OPTION SINGLEHDR" "8M $TMP/part0" "9M $TMP/part1"
+rm "$TMP/part1"
+touch "$TMP/away"
+! pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 || fail "it opens what is away"
+[ -e "$TMP/part1" ] || fail "it has ended before it made the part: $(cat "$TMP/out" "$TMP/rpmem.log")"
+rm "$TMP/away"
+mended "$TMP/part1" $at
