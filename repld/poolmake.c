@@ -473,7 +473,12 @@ pool_remove_check_damage(struct pool_store *s, const char *name, unsigned flags,
 		err_clear(e);
 		return 0;
 	}
-	return rc ? rc : seen_changed(name, e);
+	if (rc || info.header_damage[0])
+		return rc;
+	return err_set(e, REPL_E_REFUSED,
+		       "pool '%s' is not what it was when it was looked at, or only a local "
+		       "replica of it is damaged: it can be read; nothing was changed, look again",
+		       name);
 }
 
 void

@@ -425,7 +425,7 @@ poolparts_open(struct poolparts *p, const char *name, int flags, struct err *e)
 						  "when the user of repld has made its file anew, "
 						  "'fallocate -l SIZE FILE'"
 						: "local replica %u, which 'pmempool sync' of the "
-						  "set file makes anew",
+						  "set file makes anew at the target",
 					p->replica);
 	}
 	return rc;

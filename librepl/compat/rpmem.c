@@ -129,16 +129,21 @@ is_pmempool(const void *caller)
 	return dladdr(caller, &info) && info.dli_fname && strstr(info.dli_fname, "libpmempool.so");
 }
 
-static void
+static int
 remove_damaged(const char *text)
 {
 	struct repl_config *cfg = environment_config(1, text);
-	int rc = cfg ? repl_set_remove(cfg, text, false, true) : -1;
+	int rc;
 
-	repl_config_free(cfg);
-	report_log(REPORT_WARNING, "%s: was damaged, is made anew%s", text,
-		   rc ? ", but could not be removed" : "");
 	damaged_note(text, false);
+	if (!cfg)
+		return -1;
+	rc = repl_set_remove(cfg, text, false, true, true);
+	repl_config_free(cfg);
+	if (rc)
+		return report_repl(rc, "create");
+	report_log(REPORT_WARNING, "%s: was damaged, is made anew", text);
+	return 0;
 }
 
 /* What create and open share. */
@@ -156,8 +161,9 @@ start_next(const struct start *how, int rc)
 	if (how->create || how->pmempool)
 		return "";
 	if (rc == REPL_E_CORRUPT)
-		return "; next: put back what is missing or was changed; if that is lost: pmempool "
-		       "sync of the set file, which makes the replica anew";
+		return "; next: put back what is missing or was changed; if that is lost, and not "
+		       "of a local replica at the target: pmempool sync of the set file, which "
+		       "makes the replica anew";
 	return rc == REPL_E_NOT_FOUND ? "; next: pmempool sync of the set file, which makes it"
 				      : "";
 }
@@ -277,8 +283,9 @@ rpmem_create(const char *target, const char *pool_set_name, void *pool_addr, siz
 	if (create_attr)
 		attr_encode(create_attr, how.attr);
 	how.has = memcmp(how.attr, zero, sizeof(zero)) != 0;
-	if (how.pmempool && target_text(target, pool_set_name, text) == 0 && damaged_is(text))
-		remove_damaged(text);
+	if (how.pmempool && target_text(target, pool_set_name, text) == 0 && damaged_is(text) &&
+	    remove_damaged(text))
+		return NULL;
 	p = pool_start(&how, target, pool_set_name, pool_addr, pool_size, nlanes);
 	if (!p || !how.pmempool)
 		return p;
@@ -472,7 +479,8 @@ rpmem_remove(const char *target, const char *pool_set, int flags)
 	cfg = environment_config(1, text);
 	if (!cfg)
 		return -1;
-	rc = repl_set_remove(cfg, text, flags & RPMEM_REMOVE_POOL_SET, flags & RPMEM_REMOVE_FORCE);
+	rc = repl_set_remove(cfg, text, flags & RPMEM_REMOVE_POOL_SET, flags & RPMEM_REMOVE_FORCE,
+			     false);
 	repl_config_free(cfg);
 	environment_warning(warning);
 	(void)snprintf(what, sizeof(what), "remove%s", warning);

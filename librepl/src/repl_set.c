@@ -669,7 +669,8 @@ repl_set_is_single(const struct repl *r)
 /* ---- removing ---- */
 
 int
-repl_set_remove(const struct repl_config *cfg, const char *target, bool with_set, bool force)
+repl_set_remove(const struct repl_config *cfg, const char *target, bool with_set, bool force,
+		bool damaged)
 {
 	ENTRY_WHOLE();
 	struct json_object *params;
@@ -688,6 +689,7 @@ repl_set_remove(const struct repl_config *cfg, const char *target, bool with_set
 		control_add(params, "name", json_object_new_string(mine->targets[0].pool));
 		control_add(params, "set", json_object_new_boolean(with_set));
 		control_add(params, "force", json_object_new_boolean(force));
+		control_add(params, "damaged", json_object_new_boolean(damaged));
 		rc = remote_call(remote, "pool.remove", params, NULL, &e);
 		if (rc == REPL_E_NOT_FOUND && force)
 			rc = 0;

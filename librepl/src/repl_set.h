@@ -113,9 +113,10 @@ REPL_API bool repl_set_has_new(const void *mem, size_t size);
 REPL_API bool repl_set_is_single(const struct repl *r);
 
 /*
- * Remove the pool. with_set: its set file as well; force: as far as it is there.
+ * Remove the pool. with_set: its set file as well; force: as far as it is there; damaged: it was
+ * found so, and what can be read by now, or lacks only a local replica, is REPL_E_REFUSED.
  */
 REPL_API int repl_set_remove(const struct repl_config *cfg, const char *target, bool with_set,
-			     bool force) REPL_MUST_CHECK;
+			     bool force, bool damaged) REPL_MUST_CHECK;
 
 #endif

@@ -77,8 +77,12 @@ mended "a kill of the program"
 
 # A part of the replica that is lost is said, and PMDK makes it anew.
 rm "$POOLS/b"
-pmdk_fails "local replica 1, which 'pmempool sync' of the set file makes anew: .*'b' is missing" \
+pmdk_fails "local replica 1, which 'pmempool sync' of the set file makes anew at the target: .*'b' is missing" \
 	"$FILL" check "$TMP/local.set" test
+# Not by the initiator's, which would make all of the pool anew.
+before="$(stat -c %i "$POOLS/p") $(bytes p)"
+pmdk_fails "create: .*only a local replica of it is damaged" pmempool sync "$TMP/local.set"
+[ "$(stat -c %i "$POOLS/p") $(bytes p)" = "$before" ] || lost "the pool is not what it was"
 tool sync
 filled=$(fill 20) || exit 1
 same "after sync"
