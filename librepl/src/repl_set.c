@@ -543,18 +543,24 @@ repl_set_unfilled(struct repl *r)
 	pthread_mutex_unlock(&r->grow_lock);
 }
 
+/* None opens the pool while another replica of it is still to be made, as by the refused sync. */
 int
 repl_set_readable(struct repl *r)
 {
+	char text[TARGET_TEXT_MAX], word[2 * TARGET_TEXT_MAX];
 	struct err e;
 
 	err_clear(&e);
 	if (!atomic_load(&r->set->unfinished))
 		return 0;
+	target_format(&r->cfg->targets[0], text, sizeof(text));
 	(void)err_set(&e, REPL_E_REFUSED,
-		      "a copy into pool set '%s' was begun and not finished: it can't be read; a "
-		      "program that writes to the pool finishes it",
-		      r->cfg->targets[0].pool);
+		      "a copy into pool set '%s' was begun and not finished: it can't be read; "
+		      "next: a program that writes to the pool finishes it; where none can open "
+		      "it, as for want of another replica, and the local pool is whole: replctl "
+		      "remove --force %s, then pmempool sync makes it anew",
+		      r->cfg->targets[0].pool,
+		      text_quote(text, word, sizeof(word)) ? word : "TARGET/POOL");
 	return config_report(&e);
 }
 

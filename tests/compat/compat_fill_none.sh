@@ -24,3 +24,16 @@ for i in 1 2; do
 done
 [ "$(walk)" = "$filled" ] || lost "not what was filled"
 lose_and_sync "$filled"
+
+# One that was not finished, which no program opens while the other one is not there: the sync that would make that is
+# refused, and says what helps.
+target_marks 1 inconsistent
+target_ctl 2 remove --force "$(target_pool 2)" >"$TMP/out" 2>&1 || fail "remove: $(cat "$TMP/out")"
+pmdk_fails "set2.*; next: pmempool sync" "$FILL" check "$TMP/local.set" test
+: >"$TMP/rpmem.log"
+pmdk_fails "set1.* not finished: .*; next: .*replctl remove --force $(target_pool 1), then pmempool sync" \
+	pmempool sync "$TMP/local.set"
+target_ctl 1 remove --force "$(target_pool 1)" >"$TMP/out" 2>&1 || fail "remove: $(cat "$TMP/out")"
+pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out" "$TMP/rpmem.log")"
+[ "$(walk)" = "$filled" ] || lost "not what was filled"
+lose_and_sync "$filled"
