@@ -16,7 +16,7 @@
 #include "lock.h"
 
 /* Of the pool of a set: more than a set file may have, which tells the two apart. */
-#define SIZE_MIN 131072U
+#define SIZE_MIN (POOLSET_FILE_MAX + 1U)
 
 /* REPL_E_CORRUPT: it was read, and says nothing. */
 static int

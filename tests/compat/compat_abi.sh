@@ -36,6 +36,16 @@ grep -q "the next program that opens the pool leaves it as it is" "$TMP/rpmem.lo
 ctl info "$T/many.set" | grep -q "^state *outdated" || lost "it is called $(ctl info "$T/many.set")"
 rm "$POOLS"/many.set*
 
+# A small one has all of it again.
+target_set small.set "OPTION NOHDRS" "2M small.part"
+less small
+[ "$(head -c 65536 "$POOLS/small.part" | tr -d s | wc -c)" = 0 ] || lost "what was written is not there"
+mark_pool small.set outdated
+less small
+[ "$(head -c 65536 "$POOLS/small.part" | tr -d t | wc -c)" = 0 ] || lost "it is not brought up to date"
+ctl info "$T/small.set" | grep -q "^state *up-to-date" || lost "it is called $(ctl info "$T/small.set")"
+rm "$POOLS"/small.set* "$POOLS/small.part"
+
 # Fewer lanes by the environment; nonsense there is an error.
 target_set abi.set "4M abi.part"
 target_set raw.set "OPTION NOHDRS" "4M raw.part"

@@ -6,6 +6,8 @@
  *                             without
  *   rpmem_abi TARGET many     many.set, 32M without headers: flushed by MiBs, drained once
  *   rpmem_abi TARGET less     many.set is there: the first 4M of it are opened, and written
+ *   rpmem_abi TARGET small    small.set, without headers: 64K of it are made, and filled;
+ *                             or opened with other bytes, and a page is flushed
  *   rpmem_abi TARGET closed   abi.set; standard input, output and error are closed, and written to
  */
 #include <errno.h>
@@ -222,6 +224,22 @@ test_less(void)
 }
 
 static void
+test_small(void)
+{
+	size_t size = 65536;
+	unsigned lanes = 1;
+	RPMEMpool *p = rpmem_create(target, "small.set", mem, size, &lanes, NULL);
+	bool made = p;
+
+	if (!made)
+		p = rpmem_open(target, "small.set", mem, size, &lanes, NULL);
+	CHECK(p);
+	memset(mem, made ? 's' : 't', size);
+	CHECK(rpmem_persist(p, 0, made ? size : 4096, 0, 0) == 0);
+	CHECK(rpmem_close(p) == 0);
+}
+
+static void
 test_closed(void)
 {
 	struct rpmem_pool_attr a;
@@ -250,8 +268,8 @@ main(int argc, char **argv)
 
 	if (argc != 2 &&
 	    (argc != 3 || (strcmp(argv[2], "many") != 0 && strcmp(argv[2], "closed") != 0 &&
-			   strcmp(argv[2], "less") != 0))) {
-		(void)fputs("usage: rpmem_abi TARGET [many | less | closed]\n", stderr);
+			   strcmp(argv[2], "less") != 0 && strcmp(argv[2], "small") != 0))) {
+		(void)fputs("usage: rpmem_abi TARGET [many | less | small | closed]\n", stderr);
 		return 2;
 	}
 	target = argv[1];
@@ -264,6 +282,10 @@ main(int argc, char **argv)
 	CHECK(!rpmem_errormsg()[0]);
 	if (argc == 3 && strcmp(argv[2], "less") == 0) {
 		test_less();
+		return 0;
+	}
+	if (argc == 3 && strcmp(argv[2], "small") == 0) {
+		test_small();
 		return 0;
 	}
 	if (argc == 3) {
