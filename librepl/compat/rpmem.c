@@ -23,7 +23,8 @@
 
 struct rpmem_pool {
 	struct repl *r;
-	size_t size;    /* of the caller's range */
+	char *mem;      /* the caller's range */
+	size_t size;    /* ... of it */
 	size_t header;  /* bytes of it that are not replicated */
 	unsigned lanes; /* granted */
 	bool filling;   /* made by pmempool, as a copy of another replica */
@@ -233,6 +234,7 @@ pool_start(struct start *how, const char *target, const char *set, void *addr, s
 		free(p);
 		return NULL;
 	}
+	p->mem = addr;
 	p->size = size;
 	p->header = repl_set_header(p->r);
 	p->lanes = repl_lanes(p->r) < *nlanes ? repl_lanes(p->r) : *nlanes;
@@ -555,11 +557,12 @@ pool_persist(RPMEMpool *p, size_t off, size_t len, unsigned lane, unsigned flags
 {
 	bool fills = p->filling && off <= p->filled && len > p->filled - off;
 	size_t end = off + len;
-	int rc = 0;
+	/* What the copy has PMDK syncs nowhere, and has unmapped when the replica is closed. */
+	int rc = p->filling ? repl_set_settle(p->mem + off, len) : 0;
 
 	off -= p->header;
 	/* Smaller ones are one store on the target as they are. */
-	if (!(flags & RPMEM_PERSIST_RELAXED) && len == 8 && off % 8 == 0)
+	if (!rc && !(flags & RPMEM_PERSIST_RELAXED) && len == 8 && off % 8 == 0)
 		LANE_CALL(p, lane, rc, repl_persist_atomic8(p->r, lane, off));
 	else
 		for (size_t n; !rc && len > 0; off += n, len -= n) {

@@ -32,6 +32,13 @@ kept "$TMP/part0" "$FILL" check "$TMP/local.set" test
 cmp -i $((12 << 20)) -n 65536 "$TMP/part0" "$TMP/part0.media" >"$TMP/out" 2>&1 ||
 	lost "what the replica is said to have is not durable here: $(cat "$TMP/out")"
 
+# So where a replica is made, and filled from it.
+ctl remove --force "$T/rem.set" >"$TMP/out" 2>&1 || fail "remove: $(cat "$TMP/out")"
+head -c 65536 /dev/urandom | dd of="$TMP/part0" bs=1M seek=13 conv=notrunc 2>/dev/null
+kept "$TMP/part0" pmempool sync "$TMP/local.set"
+cmp -i $((13 << 20)) -n 65536 "$TMP/part0" "$POOLS/rem.part" >"$TMP/out" 2>&1 || lost "it is not filled: $(cat "$TMP/out")"
+on_media "$TMP/part0" "what the replica was filled from"
+
 # Of two parts.
 pmdk pmempool rm "$TMP/local.set" >"$TMP/out" 2>&1 || fail "rm: $(cat "$TMP/out")"
 printf 'PMEMPOOLSET\n8M %s\n8M %s\nREPLICA %s rem.set\n' "$TMP/part0" "$TMP/part1" "$T" >"$TMP/local.set"
