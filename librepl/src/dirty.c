@@ -272,7 +272,7 @@ region_close(struct dirty *d)
 void
 dirty_settle(struct dirty *d)
 {
-	if (d && (d->keep || any_tracked(d)))
+	if (d && d->local->path && d->local->fd >= 0 && d->begun)
 		(void)settle_pool(d, d->pool_size);
 }
 

@@ -78,9 +78,10 @@ bool dirty_bases_due(const struct dirty *d);
 void dirty_note_bases(struct dirty *d);
 
 /*
- * Where dirty_close() is going to leave maps that are believed: all of the pool's file is on media,
- * before nothing but those tells what replicas lack of it. It does so itself, but may take its time
- * here. Where it fails the maps are untrusted by then. NULL is allowed.
+ * Before dirty_close(), and the word that the writer has closed: all of the pool's file is on
+ * media. Nothing but maps tells then what replicas lack of it, and a power cut takes nothing from
+ * one that was closed in order. Where it fails the maps are untrusted, and local.lost is set, by
+ * then. NULL is allowed.
  */
 void dirty_settle(struct dirty *d);
 

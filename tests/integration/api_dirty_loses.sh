@@ -132,7 +132,7 @@ ctl sync "$file" "$(pool p)" >"$TMP/sync.log" 2>&1 || fail "replctl sync"
 again
 stored | cmp - "$TMP/stored" || lost "what replctl sync has copied went with the memory"
 
-# By after-crash = compare nothing syncs what was closed in order before it is opened again.
+# By after-crash = compare nothing syncs what a program leaves that is killed; its end in order does, and says so in the record.
 settings="after-crash compare"
 
 lose_closed() {
@@ -141,27 +141,38 @@ lose_closed() {
 	stop_api
 }
 
+lose_unsynced() {
+	lose "$1"
+	kill -KILL "$(api_child)"
+	wait "$api_pid" 2>/dev/null
+	exec {API_IN}>&-
+	wait_for 20 no_sessions || fail "sessions stay"
+	rm "$file.repl"
+}
+
+# opening_refused WHY
 opening_refused() {
 	ready $((16 * MIB))
-	refused "REPL_E_(IO|NOSPC)" "syncing the local file" open
+	refused "REPL_E_(IO|NOSPC)" "$1" open
 	stop_api
 	rm "$thin/filler"
 }
 
 lose_closed 6
-opening_refused
+ctl why "$file" >"$TMP/why" 2>&1 || fail "why: $(cat "$TMP/why")"
+grep -q "or a sync of the file has failed" "$TMP/why" || fail "why: $(cat "$TMP/why")"
+opening_refused "of which a sync may have lost something"
 reopened
 
-lose_closed 7
-rm "$file.repl"
-opening_refused
+lose_unsynced 7
+opening_refused "syncing the local file"
 reopened
 
-# sync_refused [OPTION]
+# sync_refused WHY [OPTION]
 sync_refused() {
 	stored >"$TMP/stored"
-	ctl sync ${1-} "$file" "$(pool p)" >"$TMP/sync.log" 2>&1 && fail "replctl sync of what the disk does not take"
-	grep -q "syncing $file" "$TMP/sync.log" || fail "no word of it: $(cat "$TMP/sync.log")"
+	ctl sync ${2-} "$file" "$(pool p)" >"$TMP/sync.log" 2>&1 && fail "replctl sync of what the disk does not take"
+	grep -q "$1" "$TMP/sync.log" || fail "no word of it: $(cat "$TMP/sync.log")"
 	rm "$thin/filler"
 	ctl sync "$file" "$(pool p)" >"$TMP/sync.log" 2>&1 || fail "replctl sync: $(cat "$TMP/sync.log")"
 	again
@@ -169,11 +180,12 @@ sync_refused() {
 }
 
 lose_closed 8
-sync_refused
+ctl sync --dry-run "$file" "$(pool p)" >"$TMP/sync.log" 2>&1 || fail "replctl sync --dry-run: $(cat "$TMP/sync.log")"
+grep -q "or a sync of it has failed: it may lack" "$TMP/sync.log" || fail "no word of it: $(cat "$TMP/sync.log")"
+sync_refused "a sync may have lost something"
 
-lose_closed 9
-sync_refused --dry-run
+lose_unsynced 9
+sync_refused "syncing $file" --dry-run
 
-lose_closed 10
-rm "$file.repl"
-sync_refused
+lose_unsynced 10
+sync_refused "syncing $file"
