@@ -144,26 +144,31 @@ start_of(pid_t pid)
 	return at && sscanf(at, "%" SCNu64, &started) == 1 ? started : 0;
 }
 
-/* All of that is this machine's: nothing is known of the target. */
+/*
+ * All of that is this machine's, and nothing is known of the target; but it is this target alone
+ * that is away for it.
+ */
 static int
 spawn_failed(struct err *e, int errnum, const char *host, const char *command)
 {
 	switch (errnum) {
 	case EAGAIN:
-		return err_set(e, REPL_E_LIMIT,
-			       "%s: starting ProxyCommand '%s': too many processes (RLIMIT_NPROC, "
-			       "pids.max of a control group)",
-			       host, command);
+		(void)err_set(e, REPL_E_UNREACHABLE,
+			      "%s: starting ProxyCommand '%s': too many processes (RLIMIT_NPROC, "
+			      "pids.max of a control group)",
+			      host, command);
+		return err_because(e, REPL_REASON_LOCAL);
 	case ENOENT:
 	case ENOTDIR:
 	case ELOOP:
 	case EACCES:
 	case ENOEXEC:
-		return err_errno(e, REPL_E_CONFIG, errnum,
-				 "%s: starting ProxyCommand '%s' by the shell %s (SHELL)", host,
-				 command, shell_path());
+		(void)err_errno(e, REPL_E_UNREACHABLE, errnum,
+				"%s: starting ProxyCommand '%s' by the shell %s (SHELL)", host,
+				command, shell_path());
+		return err_because(e, REPL_REASON_CONFIG);
 	default:
-		(void)err_errno(e, err_from_errno(errnum), errnum, "%s: starting ProxyCommand '%s'",
+		(void)err_errno(e, REPL_E_UNREACHABLE, errnum, "%s: starting ProxyCommand '%s'",
 				host, command);
 		return err_because(e, REPL_REASON_LOCAL);
 	}

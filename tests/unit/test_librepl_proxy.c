@@ -197,39 +197,40 @@ __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_
 }
 
 static void
-fails(int code, const char *word)
+fails(enum repl_reason reason, const char *word)
 {
 	struct proxy p = {0};
 	struct err e;
 	int fd;
 
 	err_clear(&e);
-	assert_int_equal(proxy_start("cat", &words, &fd, &p, &e), code);
-	assert_int_equal(e.code, code);
+	/* This target alone is away. */
+	assert_int_equal(proxy_start("cat", &words, &fd, &p, &e), REPL_E_UNREACHABLE);
+	assert_int_equal(e.code, REPL_E_UNREACHABLE);
+	assert_int_equal(e.reason, reason);
 	assert_non_null(strstr(e.text, "h: starting ProxyCommand 'cat'"));
 	assert_non_null(strstr(e.text, word));
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 }
 
-/* Not that the target can't be reached. */
 static void
 what_keeps_one_from_starting_is_told(void **state)
 {
 	(void)state;
 	short_of = EAGAIN;
-	fails(REPL_E_LIMIT, "RLIMIT_NPROC, pids.max");
+	fails(REPL_REASON_LOCAL, "RLIMIT_NPROC, pids.max");
 	short_of = ENOMEM;
-	fails(REPL_E_NOMEM, "memory");
+	fails(REPL_REASON_LOCAL, "memory");
 	short_of = EMFILE;
-	fails(REPL_E_LIMIT, "RLIMIT_NOFILE");
+	fails(REPL_REASON_LOCAL, "RLIMIT_NOFILE");
 	short_of = EPERM;
-	fails(REPL_E_REFUSED, "not permitted");
+	fails(REPL_REASON_LOCAL, "not permitted");
 	short_of = 0;
 	assert_int_equal(setenv("SHELL", "/nowhere/sh", 1), 0);
-	fails(REPL_E_CONFIG, "/nowhere/sh (SHELL)");
+	fails(REPL_REASON_CONFIG, "/nowhere/sh (SHELL)");
 	assert_int_equal(setenv("SHELL", "/dev/null", 1), 0);
-	fails(REPL_E_CONFIG, "/dev/null (SHELL)");
+	fails(REPL_REASON_CONFIG, "/dev/null (SHELL)");
 	assert_int_equal(unsetenv("SHELL"), 0);
 }
 
