@@ -437,14 +437,18 @@ struct again {
 
 #define AGAIN_BYTES (ROUND_FRAME_MAX - ROUND_HEAD_SIZE - wire_commit_size(WIRE_ENTRIES_MAX, 0))
 
-/* False if there is no room for a byte. */
+/* False if there is no room for a word. */
 static bool
 again_add(struct again *a, const struct range *r)
 {
 	struct range *last = a->count > 0 ? &a->ranges[a->count - 1] : NULL;
 	uint64_t room = AGAIN_BYTES - a->bytes;
-	uint64_t len = r->len < room ? r->len : room;
+	uint64_t len = r->len, cut;
 
+	if (len > room) {
+		cut = (r->off + room) % sizeof(uint64_t);
+		len = cut < room ? room - cut : 0;
+	}
 	if (last && last->off + last->len == r->off)
 		last->len += len;
 	else if (len > 0 && a->count < WIRE_ENTRIES_MAX)
@@ -453,6 +457,19 @@ again_add(struct again *a, const struct range *r)
 		len = 0;
 	a->bytes += len;
 	return len > 0;
+}
+
+/* To whole words, within these: a replay stores none that is half of one time, half of another. */
+static void
+range_round(struct range *r, uint64_t from, uint64_t end)
+{
+	const uint64_t word = sizeof(uint64_t);
+	uint64_t to = r->off + r->len;
+
+	r->off -= r->off % word;
+	r->off = r->off > from ? r->off : from;
+	to += (word - to % word) % word;
+	r->len = (to < end ? to : end) - r->off;
 }
 
 /*
@@ -473,6 +490,7 @@ again_gather(struct again *a, const struct roundlog *l, struct range *r, size_t 
 		while ((next = range_brought(l, *at, end)).len > 0) {
 			uint64_t bytes = a->bytes;
 
+			range_round(&next, *at, end);
 			if (!again_add(a, &next))
 				return;
 			*at = next.off + (a->bytes - bytes);
@@ -519,9 +537,9 @@ again_write(struct roundlog *l, const struct again *a, struct err *e)
 }
 
 /*
- * A replay ends with the frame that is written here, and has to bring no byte that earlier ones
- * don't. To retire these first would have all lanes wait for as many pages as have gathered, each
- * of which may be in another place; of the log it takes as much as is brought again.
+ * A replay ends with the frame that is written here, and has to bring no word that earlier ones
+ * don't, if a part of it. To retire these first would have all lanes wait for as many pages as have
+ * gathered, each of which may be in another place; of the log it takes as much as is brought again.
  */
 int
 roundlog_flush(struct roundlog *l, struct range *r, size_t count, struct err *e)

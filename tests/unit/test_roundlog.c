@@ -302,15 +302,18 @@ flushed_in_between(void)
 {
 	struct range r[] = {{.off = 0, .len = STEP / 2},
 			    {.off = STEP / 2, .len = WHOLE - STEP / 2},
-			    {.off = WHOLE + 4096, .len = 1}};
+			    {.off = WHOLE + 4096, .len = 1},
+			    {.off = WHOLE + 8192, .len = 16}};
 
 	update_pieces(10);
 	update_pieces(15);
 	update(WHOLE - 100, 200, 'b');
 	update(WHOLE + 4096, 2, 'c');
+	update(WHOLE + 8192, 13, 'g');
 	memset(pmem_map_addr(map), 'D', WHOLE);
 	memset((uint8_t *)pmem_map_addr(map) + WHOLE + 4096, 'E', 1);
-	assert_int_equal(roundlog_flush(rlog, r, 3, &err), 0);
+	memset((uint8_t *)pmem_map_addr(map) + WHOLE + 8192, 'H', 16);
+	assert_int_equal(roundlog_flush(rlog, r, 4, &err), 0);
 	update(20, 1, 'f');
 }
 
@@ -324,6 +327,7 @@ what_is_flushed_leaves_frames_as_they_are(void **state)
 	killed(flushed_in_between);
 	pages_are_lost(WHOLE, 4096);
 	pages_are_lost(WHOLE + 4096, 2);
+	pages_are_lost(WHOLE + 8192, 16);
 	opened(POOL_WRITE, SIDECAR_UNKNOWN);
 	file_read("p", 0, bytes, WHOLE);
 	for (unsigned at = 0; at < WHOLE; at++)
@@ -333,6 +337,9 @@ what_is_flushed_leaves_frames_as_they_are(void **state)
 	assert_int_equal(byte_at(WHOLE + 100), '-');
 	assert_int_equal(byte_at(WHOLE + 4096), 'E');
 	assert_int_equal(byte_at(WHOLE + 4097), 'c');
+	/* A word as a whole, of which a frame had a part. */
+	for (unsigned at = 0; at < 16; at++)
+		assert_int_equal(byte_at(WHOLE + 8192 + at), 'H');
 }
 
 /* The first half is full and synced; what comes behind it is in the second. */
