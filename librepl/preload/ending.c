@@ -21,9 +21,9 @@ pools_close(void)
 {
 	for (unsigned i = 0; i < pool_count; i++) {
 		pool_leave(&pools[i]);
-		(void)pthread_rwlock_wrlock(&pools[i].lock);
+		pool_lock_write(&pools[i]);
 		pool_close_locked(&pools[i]);
-		(void)pthread_rwlock_unlock(&pools[i].lock);
+		(void)pool_unlock_write(&pools[i]);
 	}
 }
 
@@ -34,11 +34,11 @@ pools_close_own(void)
 	for (unsigned i = 0; i < pool_count; i++) {
 		struct pool *p = &pools[i];
 
-		if (pthread_rwlock_trywrlock(&p->lock))
+		if (!pool_trylock_write(p))
 			continue;
 		if (p->state == POOL_OPEN && p->opener == gettid())
 			pool_close_locked(p);
-		(void)pthread_rwlock_unlock(&p->lock);
+		(void)pool_unlock_write(p);
 	}
 }
 
@@ -105,11 +105,11 @@ pools_end_last(void)
 	for (unsigned i = 0; i < pool_count; i++) {
 		struct pool *p = &pools[i];
 
-		(void)pthread_rwlock_wrlock(&p->lock);
+		pool_lock_write(p);
 		if (p->state == POOL_OPEN)
 			pool_close_locked(p);
 		atomic_store(&p->over_by, gettid());
-		(void)pthread_rwlock_unlock(&p->lock);
+		(void)pool_unlock_write(p);
 	}
 	calm_end(calm);
 }
@@ -127,10 +127,10 @@ pools_end_begins(void)
 		struct pool *p = &pools[i];
 
 		pool_leave(p);
-		(void)pthread_rwlock_wrlock(&p->lock);
+		pool_lock_write(p);
 		if (p->state == POOL_OPEN)
 			pool_commit_last(p);
-		(void)pthread_rwlock_unlock(&p->lock);
+		(void)pool_unlock_write(p);
 	}
 	calm_end(calm);
 }

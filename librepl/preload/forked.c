@@ -36,6 +36,9 @@ static _Atomic unsigned forks;
 static _Atomic pid_t self;
 static __thread unsigned forking __attribute__((tls_model("initial-exec")));
 
+/* When this thread has locked a pool for writing last. */
+static __thread unsigned locked_forks __attribute__((tls_model("initial-exec")));
+
 /* A bit each: whose locks this thread has taken for its fork. Others may fork at the same time. */
 static __thread uint32_t fork_locked __attribute__((tls_model("initial-exec")));
 static __thread bool fork_api __attribute__((tls_model("initial-exec"))); /* likewise */
@@ -71,6 +74,32 @@ pool_unlock(struct pool *p, unsigned since)
 	return false;
 }
 
+void
+pool_lock_write(struct pool *p)
+{
+	locked_forks = pools_forks();
+	(void)pthread_rwlock_wrlock(&p->lock);
+}
+
+bool
+pool_trylock_write(struct pool *p)
+{
+	locked_forks = pools_forks();
+	return pthread_rwlock_trywrlock(&p->lock) == 0;
+}
+
+bool
+pool_has_write(void)
+{
+	return pools_forks() == locked_forks;
+}
+
+bool
+pool_unlock_write(struct pool *p)
+{
+	return pool_unlock(p, locked_forks);
+}
+
 static void
 mark_new(void)
 {
@@ -95,7 +124,8 @@ child_begin(void)
 		struct pool *p = &pools[i];
 
 		pool_locks_init(p);
-		if (p->state == POOL_OPEN)
+		/* Also of one that is being closed. */
+		if (p->r)
 			api.repl_abandon(p->r);
 		p->r = NULL;
 		p->state = POOL_CLOSED;

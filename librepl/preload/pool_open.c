@@ -33,6 +33,9 @@
 #define CUTS_MAX     20U
 #define PAGE         4096U
 
+/* No status: pool_has_write() no more. */
+#define LEFT 1
+
 #define LOADING "a library is being loaded, whose constructor may wait"
 
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
@@ -198,6 +201,7 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 {
 	struct settings settings = {.p = p, .targets = p->target_count};
 	struct repl_config *cfg = NULL;
+	struct repl *r = NULL;
 	int rc = api.repl_config_new(&cfg);
 
 	if (!rc && pools_config && *pools_config)
@@ -211,13 +215,19 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 		rc = api.repl_config_set(cfg, "after-crash", "compare");
 	}
 	if (!rc)
-		rc = api.repl_open_run(cfg, p->view, p->file_size, missed_renewed(p), &p->r);
+		rc = api.repl_open_run(cfg, p->view, p->file_size, missed_renewed(p), &r);
 	if (rc)
 		(void)snprintf(why, size, "%s", api.repl_errormsg());
-	else
-		missed_opened(p);
 	api.repl_config_free(cfg);
-	return rc;
+	if (!pool_has_write()) {
+		api.repl_abandon(r);
+		return LEFT;
+	}
+	if (rc)
+		return rc;
+	p->r = r;
+	missed_opened(p);
+	return 0;
 }
 
 static void
@@ -227,12 +237,16 @@ pool_close_replicas(struct pool *p)
 
 	/* Of what was flushed some may not have been drained, or by threads that do so later. */
 	pool_commit_last(p);
+	if (!pool_has_write())
+		return;
 	/* It is opened once more. */
 	if (atomic_exchange(&p->unread, false))
 		(void)mark_set(p);
 	lost_end(p);
+	if (!pool_has_write())
+		return;
 	p->r = NULL;
-	if (api.repl_close(r))
+	if (api.repl_close(r) && pool_has_write())
 		report("%s: closing: %s", p->path, api.repl_errormsg());
 }
 
@@ -240,11 +254,16 @@ pool_close_replicas(struct pool *p)
 static int
 pool_open_try(struct pool *p, char *why, size_t size)
 {
-	int rc = view_ready(p, why, size);
+	int rc;
 
+	if (!pool_has_write())
+		return LEFT;
+	rc = view_ready(p, why, size);
 	if (rc || p->file_size == 0)
 		return rc;
 	rc = pool_open_replicas(p, why, size);
+	if (!pool_has_write())
+		return LEFT;
 	if (!rc)
 		api_opened();
 	p->others = rc == REPL_E_BUSY;
@@ -283,8 +302,12 @@ pool_close_again(struct pool *p)
 	char why[ERR_TEXT_MAX];
 	int rc;
 
-	for (int i = 0; i < CLOSE_TRIES && mark_is_near(p) && missedmark_take(mark_file(p)); i++) {
+	for (int i = 0; i < CLOSE_TRIES && pool_has_write() && mark_is_near(p) &&
+			missedmark_take(mark_file(p));
+	     i++) {
 		rc = pool_open_or_mark(p, why, sizeof(why));
+		if (!pool_has_write())
+			return;
 		if (!p->r) {
 			if (rc && rc != REPL_E_BUSY)
 				report("%s: what another program has made durable is NOT "
@@ -306,7 +329,8 @@ pool_close_off(struct pool *p)
 	if (!p->others || !kin_open(number, p->dev, p->ino))
 		return;
 	pool_close_again(p);
-	kin_failed(number);
+	if (pool_has_write())
+		kin_failed(number);
 }
 
 void
@@ -324,7 +348,8 @@ pool_close_locked(struct pool *p)
 	pool_serve_last(p);
 	pool_close_replicas(p);
 	pool_close_again(p);
-	kin_closed((unsigned)(p - pools));
+	if (pool_has_write())
+		kin_closed((unsigned)(p - pools));
 }
 
 static const char *retry_load(unsigned number);
@@ -480,6 +505,8 @@ pool_open_alone(struct pool *p, const char *missing)
 
 	if (!missing)
 		rc = pool_open_await(p, why, sizeof(why));
+	if (!pool_has_write())
+		return;
 	if (rc) {
 		pool_open_failed(p, rc, missing ? missing : why, begin, again);
 		return;
@@ -515,6 +542,8 @@ pool_open_locked(struct pool *p, const char *missing)
 		return false;
 	p->try_now = false;
 	pool_open_alone(p, missing);
+	if (!pool_has_write())
+		return true;
 	if (p->state == POOL_OPEN)
 		kin_opened(number, p->dev, p->ino, pool_serve);
 	else
@@ -550,11 +579,11 @@ pool_retry(unsigned number, const char *missing)
 	struct calm calm = calm_begin();
 	bool here = true;
 
-	(void)pthread_rwlock_wrlock(&p->lock);
+	pool_lock_write(p);
 	/* Closed meanwhile, as by main()'s return, it is opened once more for who waits. */
 	if (pool_due(p) && (p->state == POOL_OFF || maps_has(number)) && !pool_is_over(p))
 		here = pool_open_locked(p, missing);
-	(void)pthread_rwlock_unlock(&p->lock);
+	(void)pool_unlock_write(p);
 	calm_end(calm);
 	return here;
 }
@@ -582,10 +611,10 @@ open_if_due(struct pool *p, bool mapped)
 	if (asked == RETRY_TRIED || !pools_may_open(p))
 		return here;
 	missing = asked == RETRY_LOADS ? LOADING : libraries_load(p);
-	(void)pthread_rwlock_wrlock(&p->lock);
+	pool_lock_write(p);
 	if (pool_due(p) && (!mapped || maps_has((unsigned)(p - pools))) && !pool_is_over(p))
 		here = pool_open_locked(p, missing);
-	(void)pthread_rwlock_unlock(&p->lock);
+	(void)pool_unlock_write(p);
 	/* What came while the lock was waited for is told all the same. */
 	(void)pools_may_open(p);
 	return here;
@@ -672,10 +701,10 @@ pool_renewed(struct pool *p)
 		return;
 	calm = calm_begin();
 	missing = libraries_load(p);
-	(void)pthread_rwlock_wrlock(&p->lock);
+	pool_lock_write(p);
 	if (pool_due(p) && maps_has((unsigned)(p - pools)) && !pool_is_over(p) && file_is_whole(p))
 		(void)pool_open_locked(p, missing);
-	(void)pthread_rwlock_unlock(&p->lock);
+	(void)pool_unlock_write(p);
 	if (p->state == POOL_OPEN || pool_elsewhere(p))
 		missed_flushed(p);
 	calm_end(calm);
@@ -684,12 +713,12 @@ pool_renewed(struct pool *p)
 void
 pool_anew(struct pool *p)
 {
-	(void)pthread_rwlock_wrlock(&p->lock);
+	pool_lock_write(p);
 	if (atomic_exchange(&p->unread, false) && p->state == POOL_OPEN) {
 		pool_close_locked(p);
 		(void)pool_open_locked(p, NULL);
 	}
-	(void)pthread_rwlock_unlock(&p->lock);
+	(void)pool_unlock_write(p);
 }
 
 /* By what the file has from before on. 0, or it has to be opened anew. */
@@ -702,7 +731,7 @@ grow_replicas(struct pool *p, int fd, size_t before)
 	/* As in view_ready(). */
 	if (p->file_size <= p->room && (fd >= 0 || view_has(p, before, len) == len))
 		rc = api.repl_grow(p->r, p->file_size);
-	if (!rc)
+	if (!rc && pool_has_write())
 		rc = grow_fill(p, data, before, p->file_size);
 	filelock_close(data);
 	return rc;
@@ -728,7 +757,7 @@ pool_grow(struct pool *p, uint64_t end)
 	size_t before;
 	int fd = -1;
 
-	(void)pthread_rwlock_wrlock(&p->lock);
+	pool_lock_write(p);
 	/* By an exchange: whose word it takes, that one's growth is seen below. */
 	(void)atomic_exchange(&p->longer, false);
 	before = p->size;
@@ -736,7 +765,9 @@ pool_grow(struct pool *p, uint64_t end)
 	    p->file_size != p->refused_size) {
 		int rc = p->file_size <= before ? 0 : grow_replicas(p, fd, before);
 
-		if (p->file_size <= before) {
+		if (!pool_has_write()) {
+			/* Its parent sees to that. */
+		} else if (p->file_size <= before) {
 			/* Of a file that has grown within its last page only its name tells. */
 			all = fd >= 0 || !pool_rest_is_written(p);
 			if (!all)
@@ -760,6 +791,6 @@ pool_grow(struct pool *p, uint64_t end)
 	}
 	if (fd >= 0)
 		(void)close(fd);
-	(void)pthread_rwlock_unlock(&p->lock);
+	(void)pool_unlock_write(p);
 	return all;
 }

@@ -376,6 +376,7 @@ has_file(const struct pool *p, const struct stat *file)
 static bool
 pool_is_file(struct pool *p, const struct stat *file, bool amid)
 {
+	unsigned forks = pools_forks();
 	int rc = -1;
 
 	if (!p->view && !has_file(p, file) && is_of_kin(p, file->st_dev, file->st_ino))
@@ -385,7 +386,7 @@ pool_is_file(struct pool *p, const struct stat *file, bool amid)
 			pool_set_file(p, file, 0);
 			mark_name(p, -1);
 		}
-		(void)pthread_rwlock_unlock(&p->lock);
+		(void)pool_unlock(p, forks);
 	}
 	return has_file(p, file);
 }
@@ -401,6 +402,7 @@ is_given(const struct pool *p, const struct stat *file)
 static void
 pool_changed(struct pool *p, const struct stat *file, uint64_t from, uint64_t to, bool amid)
 {
+	unsigned forks = pools_forks();
 	bool is;
 
 	/* Of another file nobody waits: librepl's threads have some, and may be waited for. */
@@ -417,7 +419,7 @@ pool_changed(struct pool *p, const struct stat *file, uint64_t from, uint64_t to
 	if (!is && to == UINT64_MAX)
 		to = (uint64_t)file->st_size;
 	if (!amid)
-		(void)pthread_rwlock_unlock(&p->lock);
+		(void)pool_unlock(p, forks);
 	if (!is)
 		pool_missed(p);
 	if (!(is || is_of_kin(p, p->dev, p->ino)) || from >= to)

@@ -180,6 +180,15 @@ unsigned pools_forks(void);
 /* False: it is such a child, all locks of which are free then. */
 bool pool_unlock(struct pool *p, unsigned forks);
 
+/*
+ * For writing, one pool at a time; not amid work on a pool, as in a signal handler. Who finds that
+ * it has that no more is such a child, which leaves what it was at to its parent.
+ */
+void pool_lock_write(struct pool *p);
+bool pool_trylock_write(struct pool *p);
+bool pool_has_write(void);
+bool pool_unlock_write(struct pool *p); /* as pool_unlock() */
+
 /* In a child that shares its parent's memory, as of vfork(2), but not what that opens. */
 bool is_sharing(void);
 

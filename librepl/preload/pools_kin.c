@@ -110,7 +110,9 @@ serve(struct pool *p, bool grown, uint64_t asked)
 	if (p->state == POOL_OPEN) {
 		lane = lane_of_thread(p);
 		(void)pthread_mutex_lock(&p->lane_locks[lane]);
-		all = posts_drain(p, lane, grown, asked, &rc);
+		/* What is posted is its parent's to take. */
+		if (pools_forks() == forks)
+			all = posts_drain(p, lane, grown, asked, &rc);
 		if (pools_forks() != forks)
 			return !pool_unlock(p, forks);
 		(void)pthread_mutex_unlock(&p->lane_locks[lane]);
@@ -158,7 +160,10 @@ pool_serve_last(struct pool *p)
 
 	if (kin_wants_all(number_of(p)))
 		rc = pool_commit_locked(p);
-	(void)posts_drain(p, 0, false, asked, &rc);
+	if (pool_has_write())
+		(void)posts_drain(p, 0, false, asked, &rc);
+	if (!pool_has_write())
+		return;
 	/* It is opened once more. */
 	if (atomic_exchange(&p->unread, false))
 		(void)mark_set(p);

@@ -77,7 +77,7 @@ pool_take_file(struct pool *p, int fd, const struct stat *st)
 	uint64_t born = born_ns(fd);
 	bool other, renewed;
 
-	(void)pthread_rwlock_wrlock(&p->lock);
+	pool_lock_write(p);
 	other = !has_file(p, st) || is_reborn(p, born);
 	if (other) {
 		p->mapped_mtim = st->st_mtim;
@@ -96,7 +96,7 @@ pool_take_file(struct pool *p, int fd, const struct stat *st)
 	view_ends_at(p, p->file_size);
 	if (!p->view && view_map(p, fd))
 		report("%s: mapping it: %s: NOT REPLICATED", p->path, strerror(errno));
-	(void)pthread_rwlock_unlock(&p->lock);
+	(void)pool_unlock_write(p);
 	return renewed;
 }
 
@@ -135,11 +135,11 @@ pools_let_go(struct maps_change c, bool may_close)
 		if (!(c.gone & ~c.left & 1U << i) || !may_close)
 			continue;
 		pool_leave(&pools[i]);
-		(void)pthread_rwlock_wrlock(&pools[i].lock);
+		pool_lock_write(&pools[i]);
 		pool_close_locked(&pools[i]);
 		pools[i].retry_ns = 0;
 		view_unmap(&pools[i]);
-		(void)pthread_rwlock_unlock(&pools[i].lock);
+		(void)pool_unlock_write(&pools[i]);
 	}
 }
 

@@ -335,7 +335,7 @@ pool_commit_last(struct pool *p)
 	if (p->given_up && !any_undrained(p))
 		return;
 	p->given_up = pool_commit_locked(p) != 0;
-	if (p->given_up)
+	if (p->given_up && pool_has_write())
 		report("%s: closing: %s", p->path, api.repl_errormsg());
 }
 

@@ -63,6 +63,7 @@ is_view(unsigned long from, ino_t ino)
 	bool is = false;
 
 	for (unsigned i = 0; i < pool_count && !is; i++) {
+		unsigned forks = pools_forks();
 		struct calm calm;
 
 		if (pools[i].ino != ino)
@@ -70,7 +71,7 @@ is_view(unsigned long from, ino_t ino)
 		calm = calm_begin();
 		(void)pthread_rwlock_rdlock(&pools[i].lock);
 		is = pools[i].view == (uint8_t *)from;
-		(void)pthread_rwlock_unlock(&pools[i].lock);
+		(void)pool_unlock(&pools[i], forks);
 		calm_end(calm);
 	}
 	return is;

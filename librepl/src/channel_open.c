@@ -14,6 +14,7 @@
 #include "channel_impl.h"
 #include "clock.h"
 #include "dial.h"
+#include "forks.h"
 #include "left.h"
 #include "standard.h"
 #include "thread.h"
@@ -140,15 +141,18 @@ opening_exchange(struct opening *w, const struct channel_options *o, uint64_t *u
 	}
 }
 
-/* True if it is done; false leaves w to the thread. */
+/*
+ * True if it is done; false leaves w to the thread. In the child of a handler that has interrupted
+ * this there is none, nor whoever had the lock.
+ */
 static bool
-opening_wait(struct opening *w, const struct channel_options *o)
+opening_wait(struct opening *w, const struct channel_options *o, unsigned forks)
 {
 	uint64_t until_ns = w->deadline_ns + GRACE_MS * NS_PER_MS;
 	bool done;
 
 	(void)pthread_mutex_lock(&w->lock);
-	while (!w->done && clock_left_ms(until_ns) > 0) {
+	while (!w->done && clock_left_ms(until_ns) > 0 && forks_count() == forks) {
 		uint64_t look_ns = clock_deadline(LOOK_MS);
 		struct timespec ts = {
 			.tv_sec = (time_t)(look_ns / NS_PER_S),
@@ -158,6 +162,8 @@ opening_wait(struct opening *w, const struct channel_options *o)
 		(void)pthread_cond_timedwait(&w->ready, &w->lock, &ts);
 		opening_exchange(w, o, &until_ns);
 	}
+	if (forks_count() != forks)
+		return false;
 	done = w->done;
 	w->abandoned = !done;
 	if (!done) {
@@ -192,6 +198,7 @@ int
 channel_open(const struct channel_options *o, uint64_t deadline_ns, struct channel **out,
 	     struct err *e)
 {
+	unsigned forks = forks_count();
 	char login[LOGIN_MAX];
 	struct opening *w;
 	pthread_t thread;
@@ -216,9 +223,14 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 				 "(RLIMIT_NPROC, pids of the cgroup) or of memory (RLIMIT_AS)",
 				 o->target->host);
 	}
-	if (!opening_wait(w, o)) {
-		(void)pthread_detach(thread);
+	if (!opening_wait(w, o, forks)) {
 		channel_fds_tell(o->fds, -1, -1);
+		if (forks_count() != forks)
+			return err_set(e, REPL_E_LOST,
+				       "%s: it is the process that has forked this one which "
+				       "connects",
+				       o->target->host);
+		(void)pthread_detach(thread);
 		return opening_late(o->target->host, o->cancel, e);
 	}
 	(void)pthread_join(thread, NULL);

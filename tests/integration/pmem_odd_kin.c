@@ -28,6 +28,8 @@
  *   drain_kin  a signal handler makes a child amid a drain, which returns to that; FILE.enough: the
  *             target is stopped; the child opens the pool itself when FILE.left is there
  *   wait_kin  the same while the drain waits for another thread's, for which there is one lane
+ *   open_kin, growth_kin
+ *             the same amid what opens the pool and lets it grow
  *   stopped   the parent is stopped while a child makes more durable than can be posted
  *   all       all are killed when the last child's bytes are durable; it says so
  */
@@ -721,12 +723,13 @@ is_asleep(pid_t thread)
 
 static atomic_bool drains;
 
+/* Of a pool that is open, or is being opened, FILE.repl is locked. */
 static void *
 interrupt_drain(void *arg)
 {
 	pid_t thread = *(const pid_t *)arg;
 
-	while (!atomic_load(&drains) || !is_asleep(thread))
+	while (!atomic_load(&drains) || !any_flock() || !is_asleep(thread))
 		(void)usleep(1000);
 	(void)pthread_kill(opener, SIGUSR1);
 	while (!forked)
@@ -753,8 +756,48 @@ drain_of_another(char *at, pthread_t *thread)
 		(void)usleep(1000);
 }
 
+/* A call that a handler interrupts, and where the pool is mapped behind it. */
+struct amid {
+	bool closed, waits; /* the pool is, before; another thread is at it */
+	char *(*call)(const char *path, char *at);
+};
+
+static char *
+puts_byte(const char *path, char *at)
+{
+	(void)path;
+	put(at + PAGE, 'b', PAGE);
+	return at;
+}
+
+static char *
+map_again(const char *path, size_t off)
+{
+	int fd = open(path, O_RDWR);
+
+	check(fd >= 0 && ftruncate(fd, (off_t)(SIZE + off)) == 0, path);
+	return map_fd(fd, off, SIZE, PROT_READ | PROT_WRITE);
+}
+
+static char *
+grows(const char *path, char *at)
+{
+	char *behind = map_again(path, SIZE);
+
+	put(behind + PAGE, 'g', PAGE);
+	check(munmap(behind, SIZE) == 0, "munmap");
+	return at;
+}
+
+static char *
+unmaps(const char *path, char *at)
+{
+	check(munmap(at, SIZE) == 0, "munmap");
+	return map_again(path, 0);
+}
+
 static void
-returns_to_drain(const char *path, bool waits)
+returns_to(const char *path, const struct amid *amid)
 {
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), word[4096];
 	pid_t self = getpid(), thread = gettid();
@@ -762,24 +805,26 @@ returns_to_drain(const char *path, bool waits)
 	int status;
 
 	put(at, 'a', PAGE);
+	if (amid->closed)
+		at = unmaps(path, at);
 	check(snprintf(word, sizeof(word), "pid %d", (int)self) > 0, "a word");
 	say(word);
 	wait_for_file(path, "enough");
 	(void)signal(SIGUSR1, fork_and_return);
 	opener = pthread_self();
-	if (waits)
+	if (amid->waits)
 		drain_of_another(at, &before);
 	check(pthread_create(&other, NULL, interrupt_drain, &thread) == 0, "a thread");
 	atomic_store(&drains, true);
-	put(at + PAGE, 'b', PAGE);
+	at = amid->call(path, at);
 	if (getpid() != self) {
 		say("returned");
 		wait_for_file(path, "left");
 		put(at + 3 * PAGE, 'd', PAGE);
-		_exit(0);
+		_exit(munmap(at, SIZE));
 	}
 	check(pthread_join(other, NULL) == 0, "a child");
-	check(!waits || pthread_join(before, NULL) == 0, "a drain");
+	check(!amid->waits || pthread_join(before, NULL) == 0, "a drain");
 	put(at + 2 * PAGE, 'c', PAGE);
 	check(munmap(at, SIZE) == 0, "munmap");
 	check(snprintf(word, sizeof(word), "%s.left", path) > 0, "a name");
@@ -790,13 +835,25 @@ returns_to_drain(const char *path, bool waits)
 static void
 amid_drain(const char *path)
 {
-	returns_to_drain(path, false);
+	returns_to(path, &(const struct amid){.call = puts_byte});
 }
 
 static void
 amid_wait(const char *path)
 {
-	returns_to_drain(path, true);
+	returns_to(path, &(const struct amid){.waits = true, .call = puts_byte});
+}
+
+static void
+amid_open(const char *path)
+{
+	returns_to(path, &(const struct amid){.closed = true, .call = puts_byte});
+}
+
+static void
+amid_growth(const char *path)
+{
+	returns_to(path, &(const struct amid){.call = grows});
 }
 
 static void
@@ -854,6 +911,8 @@ const struct odd_mode odd_kin[] = {
 	{"amid_kin", amid},
 	{"drain_kin", amid_drain},
 	{"wait_kin", amid_wait},
+	{"open_kin", amid_open},
+	{"growth_kin", amid_growth},
 	{"anew_kin", anew},
 	{"renewed", renewed},
 	{"supplanted", supplanted},

@@ -25,10 +25,20 @@ wait "$pid" || fail "amid_kin ends with $?: $(cat "$TMP/out")"
 wait_for 10 pool_idle amid_kin || fail "amid_kin is still open"
 ctl verify "$TMP/amid_kin" "$T/amid_kin" >"$TMP/verify.log" 2>&1 || lost "amid_kin: $(cat "$TMP/verify.log" "$TMP/out")"
 
-# A child that returns from a handler to the drain that it has interrupted takes nothing of its parent's answers, nor
+# A child that returns from a handler to what it has interrupted, as a drain, takes nothing of its parent's answers, nor
 # is it ended or kept waiting for replicas that only it lacks, and it replicates what it makes durable later.
-# in_drain drain|wait ON-LOSS
-in_drain() {
+serving() {
+	for login in $(children "$SERVE_PID"); do
+		echo "$login"
+		children "$login"
+	done
+}
+none_serves() {
+	[ -z "$(serving)" ]
+}
+
+# amid WHAT ON-LOSS
+amid() {
 	local name=$1_$2 pid parent sessions out=$TMP/$1_$2.out
 
 	(ON_LOSS=$2 run "$TMP/$name" "$name" timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" "$1_kin" "$TMP/$name") \
@@ -37,26 +47,32 @@ in_drain() {
 	PIDS="$PIDS $pid"
 	wait_for 20 grep -q pid "$out" || fail "it does not begin: $(cat "$out")"
 	parent=$(sed -n 's/^pid //p' "$out")
-	sessions=$(for login in $(children "$SERVE_PID"); do
-		echo "$login"
-		children "$login"
-	done)
-	signalled STOP $sessions || fail "the sessions do not stop"
+	sessions=$(serving)
+	if [ "$1" = open ]; then
+		wait_for 10 none_serves || fail "sessions stay"
+		sessions=$SERVE_PID
+	fi
+	signalled STOP $sessions || fail "they do not stop"
 	touch "$TMP/$name.enough"
 	wait_for 20 grep -q forked "$out" || fail "there is no child: $(cat "$out")"
-	signalled STOP "$parent" || fail "the parent does not stop"
+	# The others' child waits for its parent, which opens the pool, or has it open.
+	[ "$1" != drain ] && [ "$1" != wait ] || signalled STOP "$parent" || fail "the parent does not stop"
 	signalled CONT $sessions
 	wait_for 20 grep -q returned "$out" || fail "the child does not return: $(cat "$out")"
 	signalled CONT "$parent"
 	wait "$pid" || fail "$name ends with $?: $(cat "$out")"
-	grep -q "lost\|LOST\|drain:" "$out" && fail "$name has lost its replica: $(cat "$out")"
+	grep -q "lost\|LOST\|NOT REPLICATED\|drain:\|closing:" "$out" && fail "$name says: $(cat "$out")"
 	wait_for 10 pool_idle "$name" || fail "$name is still open"
 	ctl verify "$TMP/$name" "$T/$name" >"$TMP/verify.log" 2>&1 || lost "$name: $(cat "$TMP/verify.log" "$out")"
 }
 for on_loss in degrade fail block; do
-	in_drain drain "$on_loss"
+	amid drain "$on_loss"
 done
-LANES=1 in_drain wait degrade
+LANES=1 amid wait degrade
+for what in open growth; do
+	amid "$what" degrade
+	amid "$what" fail
+done
 
 # number FILE: its first 8 bytes.
 number() {

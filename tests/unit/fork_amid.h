@@ -13,7 +13,7 @@
 /* A handler forks, and this is the child, which returns to its parent's call. */
 static unsigned forks_played;
 
-static void
+static inline void
 fork_amid(struct pool *p)
 {
 	forks_played++;
@@ -34,8 +34,29 @@ pool_unlock(struct pool *p, unsigned since)
 	return forks_played == since && pthread_rwlock_unlock(&p->lock) == 0;
 }
 
+static unsigned locked_played;
+
+void
+pool_lock_write(struct pool *p)
+{
+	locked_played = forks_played;
+	(void)pthread_rwlock_wrlock(&p->lock);
+}
+
+bool
+pool_has_write(void)
+{
+	return forks_played == locked_played;
+}
+
+bool
+pool_unlock_write(struct pool *p)
+{
+	return pool_unlock(p, locked_played);
+}
+
 /* Nobody has it, nor has it been let go by who had it not. */
-static void
+static inline void
 is_free(struct pool *p)
 {
 	assert_int_equal(pthread_rwlock_trywrlock(&p->lock), 0);

@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 
+#include "fork_amid.h"
 #include "../../librepl/preload/maps.c"
 #undef PAGE
 #include "../../librepl/preload/pools_map.c"

@@ -5,6 +5,7 @@
  */
 #include "unit.h"
 
+#include "fork_amid.h"
 #include "../../librepl/preload/pool_open.c"
 
 /* ---- what pool_open.c calls ---- */

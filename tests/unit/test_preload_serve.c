@@ -30,7 +30,7 @@ static unsigned late;      /* in which look somebody makes it longer right behin
 static unsigned anew, marks;
 static bool drained; /* all that was flushed */
 static bool unread;  /* what comes next can't be read */
-static bool left;    /* a handler forks amid the drain */
+static bool left;    /* a handler forks amid the drain, or the commit */
 static enum look looked;
 
 unsigned
@@ -148,7 +148,8 @@ pool_commit(struct pool *p, uint64_t to)
 int
 pool_commit_locked(struct pool *p)
 {
-	(void)p;
+	if (left)
+		fork_amid(p);
 	return 0;
 }
 
@@ -424,6 +425,25 @@ a_handlers_child_serves_nothing(void **state)
 	is_free(&pools[POOL]);
 }
 
+/* Nor takes such a one what is posted, where it comes back to the pool's end. */
+static void
+a_handlers_child_takes_nothing(void **state)
+{
+	struct kin_range ranges[KIN_RANGES];
+	struct pool *p = &pools[POOL];
+
+	(void)state;
+	left = true;
+	assert_true(kin_post(POOL, 0, PAGE, KIN_ANY));
+	kin_all(POOL);
+	pool_lock_write(p);
+	pool_serve_last(p);
+	assert_int_equal(drains, 0);
+	assert_int_equal(kin_take(POOL, ranges), 1);
+	assert_false(pool_unlock_write(p));
+	is_free(p);
+}
+
 int
 main(void)
 {
@@ -437,6 +457,7 @@ main(void)
 		cmocka_unit_test_setup(what_can_not_be_read_is_not_served, begin),
 		cmocka_unit_test_setup(the_rest_of_the_last_page_is_nobodys, begin),
 		cmocka_unit_test_setup(a_handlers_child_serves_nothing, begin),
+		cmocka_unit_test_setup(a_handlers_child_takes_nothing, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
