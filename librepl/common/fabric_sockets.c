@@ -12,6 +12,7 @@
  *
  * And a lane is to send nothing more from one moment on, while another thread is amid sending.
  */
+#include "deadfd.h"
 #include "fabric_lane.h"
 
 #include <fcntl.h>
@@ -93,15 +94,8 @@ lane_socket_cut(const struct lane_socket *s)
 void
 lane_socket_abandon(const struct lane_socket *s)
 {
-	int dead;
-
-	if (s->fd < 0 || !is_socket(s->fd, s))
-		return;
-	dead = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (dead < 0 || dup3(dead, s->fd, O_CLOEXEC) < 0)
-		(void)close(s->fd);
-	if (dead >= 0)
-		(void)close(dead);
+	if (s->fd >= 0 && is_socket(s->fd, s))
+		deadfd_put(s->fd);
 }
 
 void

@@ -18,9 +18,11 @@
 #include <unistd.h>
 
 #include "boot.h"
+#include "deadfd.h"
 #include "fileclaim.h"
 #include "holes.h"
 #include "filewrite.h"
+#include "forks.h"
 #include "le.h"
 #include "lineage.h"
 #include "pagecache.h"
@@ -35,22 +37,22 @@ local_init(struct local *l)
 }
 
 static void
-local_close(struct local *l, bool forked)
+pool_close(struct local *l, bool forked)
 {
-	if (l->fd >= 0)
-		(void)close(l->fd);
-	if (l->again >= 0)
-		(void)close(l->again);
 	holes_close(l->pool);
 	if (l->pool_ino)
 		holes_end(l->pool_dev, l->pool_ino, forked);
-	l->fd = l->again = l->pool = -1;
+	l->pool = -1;
 }
 
 void
 local_fini(struct local *l)
 {
-	local_close(l, false);
+	if (l->fd >= 0)
+		(void)close(l->fd);
+	if (l->again >= 0)
+		(void)close(l->again);
+	pool_close(l, false);
 	free(l->path);
 	local_init(l);
 }
@@ -58,7 +60,12 @@ local_fini(struct local *l)
 void
 local_abandon(struct local *l)
 {
-	local_close(l, true);
+	l->abandoned = true;
+	if (l->fd >= 0)
+		deadfd_put(l->fd);
+	if (l->again >= 0)
+		deadfd_put(l->again);
+	pool_close(l, true);
 }
 
 void
@@ -397,8 +404,16 @@ local_give(const char *path, int fd)
 }
 
 static int
+not_ours(const struct local *l, struct err *e)
+{
+	return err_set(e, REPL_E_LOST, "%s is kept by the process that has forked this one",
+		       l->path);
+}
+
+static int
 local_create(struct local *l, struct err *e)
 {
+	unsigned forks = forks_count();
 	char *temp = NULL;
 	int fd = -1, rc;
 
@@ -413,6 +428,11 @@ local_create(struct local *l, struct err *e)
 	rc = local_lock(fd, l->path, e);
 	if (!rc)
 		rc = sidecar_write(fd, &l->meta, e);
+	/* A handler's child leaves it to its parent. */
+	if (forks_count() != forks) {
+		rc = not_ours(l, e);
+		goto out;
+	}
 	if (!rc)
 		rc = local_place(temp, l->path, e);
 	if (rc) {
@@ -452,6 +472,8 @@ local_store(struct local *l, struct err *e)
 
 	if (!l->path)
 		return 0;
+	if (l->abandoned)
+		return not_ours(l, e);
 	diskclock_begin(&l->disk);
 	rc = l->fd >= 0 ? sidecar_write(l->fd, &l->meta, e) : local_create(l, e);
 	diskclock_end(&l->disk);

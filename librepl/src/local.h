@@ -28,6 +28,7 @@ struct local {
 	int pool;           /* the pool file by an open file description of its own; -1: none */
 	dev_t pool_dev;     /* ... which file that is */
 	ino_t pool_ino;     /* ... 0: none */
+	bool abandoned;     /* in the child of a fork */
 	bool lost;          /* a sync of the pool file has lost something: local_agree() is due */
 	struct sidecar meta;
 	struct diskclock disk; /* while a record beside the pool is waited for */
@@ -36,7 +37,10 @@ struct local {
 void local_init(struct local *l);
 void local_fini(struct local *l);
 
-/* In the child of a fork: close its descriptors; the lock stays the parent's. */
+/*
+ * In the child of a fork: its descriptors are given up; the lock stays the parent's. A call that it
+ * returns to stores nothing, neither there nor in a file that has the number by then.
+ */
 void local_abandon(struct local *l);
 
 /*

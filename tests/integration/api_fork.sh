@@ -74,6 +74,27 @@ says() {
 	grep -q "$1" "$TMP/said" || gone "$parent"
 }
 
+# returns_begin OP-TIMEOUT CALL LINE...: $parent, see fork_returns.
+returns_begin() {
+	{
+		echo "[repl]"
+		echo "identity = $TMP/key"
+		echo "known-hosts = $TMP/known_hosts"
+		echo "lanes = 7"
+		echo "op-timeout = $1"
+		echo "heartbeat-interval = 20000"
+		echo "heartbeat-timeout = 60000"
+		printf '%s\n' "${@:3}"
+	} >"$TMP/repl.conf"
+	rm -f "$FILE"* "$TMP/said" "$TMP/go"
+	mkfifo "$TMP/go"
+	REPL_CONFIG=$TMP/repl.conf "$BUILD/tests/integration/fork_returns" "$FILE" $2 <"$TMP/go" >"$TMP/said" 2>"$TMP/returns.log" &
+	parent=$!
+	exec 5>"$TMP/go"
+	PIDS="$parent $PIDS"
+	wait_for 20 says ready || fail "$(cat "$TMP/returns.log")"
+}
+
 # returns POOL... -- LINE...: of a program with these replicas, none of which answers meanwhile.
 returns() {
 	local pools=() pids=()
@@ -83,23 +104,7 @@ returns() {
 		shift
 	done
 	shift
-	{
-		echo "[repl]"
-		echo "identity = $TMP/key"
-		echo "known-hosts = $TMP/known_hosts"
-		echo "lanes = 7"
-		echo "op-timeout = 60000"
-		echo "heartbeat-interval = 20000"
-		echo "heartbeat-timeout = 60000"
-		printf '%s\n' "$@"
-	} >"$TMP/repl.conf"
-	rm -f "$FILE"* "$TMP/said" "$TMP/go"
-	mkfifo "$TMP/go"
-	REPL_CONFIG=$TMP/repl.conf "$BUILD/tests/integration/fork_returns" "$FILE" <"$TMP/go" >"$TMP/said" 2>"$TMP/returns.log" &
-	parent=$!
-	exec 5>"$TMP/go"
-	PIDS="$parent $PIDS"
-	wait_for 20 says ready || fail "$(cat "$TMP/returns.log")"
+	returns_begin 60000 "" "$@"
 	for name in "${pools[@]}"; do
 		pids+=("$(session_of "$name")") || fail "no session of $name: $(cat "$TMP/returns.log")"
 	done
@@ -119,3 +124,23 @@ returns returns -- "target = $(pool returns)"
 # Of a queue as well that has no room, also where others are waited for first.
 returns one two -- "target = $(pool one)" "target = $(pool two)" "ack = quorum" "async-lag-bytes = 64K" "async-lag-time = 600000"
 returns three four -- "target = $(pool three)" "async-target = $(pool four)" "async-lag-bytes = 64K" "async-lag-time = 600000"
+
+# Its record, which is synced when that is interrupted, is its parent's; nor has another file got its number.
+# amid_record CALL: amid that. For drain the second replica is lost by it.
+amid_record() {
+	local pid
+
+	returns_begin 2000 "$1" "target = $(pool "a$1")" "target = $(pool "b$1")"
+	if [ "$1" = drain ]; then
+		pid=$(session_of "b$1") || fail "no session: $(cat "$TMP/returns.log")"
+		signalled STOP "$pid"
+	fi
+	echo >&5
+	wait "$parent" || fail "$1 ends with $?: $(cat "$TMP/returns.log")"
+	exec 5>&-
+	[ "$1" != drain ] || kill -CONT "$pid"
+	equal "$FILE" "$TMP/serve/pools/a$1"
+}
+for call in drain grow; do
+	amid_record "$call"
+done

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork_returns FILE - has FILE open, with the configuration of REPL_CONFIG, and a log in it. It
- * says ready; when it is told that its target does not answer any more threads append to the log,
- * trim it, make much durable, and append by a tail word, and each is interrupted by a handler that
- * forks. The child abandons the handle and returns to the call, which ends there as one whose
+ * fork_returns FILE [CALL] - has FILE open, with the configuration of REPL_CONFIG, and a log in it.
+ * It says ready; when it is told that its target does not answer any more threads append to the
+ * log, trim it, make much durable, and append by a tail word, and each is interrupted by a handler
+ * that forks. The child abandons the handle and returns to the call, which ends there as one whose
  * replicas are lost.
  * When it has said forked the target is to answer, and the parent's calls succeed; a child that
  * returns only then stores nothing over what they have.
+ * With CALL, which is drain or grow, it does that, and the handler interrupts each sync of
+ * FILE.repl in it. The child opens a file as often as that has the number of each descriptor that
+ * is free when the handle is abandoned: nothing is written to it.
  */
 #include <endian.h>
 #include <fcntl.h>
@@ -19,19 +22,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <librepl.h>
 
-#define SIZE    (1U << 20)
-#define LOG_OFF (SIZE / 2)
-#define DATA    4096U      /* where what is appended by the tail word begins, which is at 0 */
-#define MUCH    (SIZE / 8) /* of each that drains: more than a queue has room for */
-#define THREADS 7U
-#define ROUNDS  3U
-#define CHILD_S 20U
+#define SIZE      (1U << 20)
+#define LOG_OFF   (SIZE / 2)
+#define DATA      4096U      /* where what is appended by the tail word begins, which is at 0 */
+#define MUCH      (SIZE / 8) /* of each that drains: more than a queue has room for */
+#define THREADS   7U
+#define ROUNDS    3U
+#define CHILD_S   20U
+#define OWN_MAX   64U /* descriptors */
+#define SYNCS_MAX 32U
 
 enum does { APPENDS, TRIMS, DRAINS, APPENDS_WORD };
 
@@ -55,6 +62,14 @@ static volatile sig_atomic_t is_child;
 static _Atomic pid_t forked;
 static int wake[2]; /* closed: the child that waits for it returns */
 static atomic_bool child_waits;
+
+static int pool;
+static struct stat record;        /* FILE.repl */
+static __thread bool amid_sync;   /* of which each sync by this thread is interrupted */
+static pid_t children[SYNCS_MAX]; /* of those */
+static unsigned synced;
+static int own = -1;                     /* the child's file */
+static char own_name[] = "fork_returns"; /* as a memory file */
 
 static void
 check(bool ok, const char *what)
@@ -84,6 +99,25 @@ on_signal(int number)
 		}
 	}
 	atomic_store(&forked, pid);
+}
+
+/* What librepl calls. */
+__attribute__((visibility("default"))) int
+fdatasync(int fd)
+{
+	struct stat st;
+
+	if (amid_sync && fstat(fd, &st) == 0 && st.st_ino == record.st_ino &&
+	    st.st_dev == record.st_dev) {
+		(void)raise(SIGUSR1);
+		amid_sync = !is_child;
+		check(synced < SYNCS_MAX, "syncs");
+		children[synced++] = forked;
+		for (unsigned i = 0; is_child && i < OWN_MAX; i++)
+			own = own < 0 ? memfd_create(own_name, MFD_CLOEXEC)
+				      : fcntl(own, F_DUPFD_CLOEXEC, 0);
+	}
+	return (int)syscall(SYS_fdatasync, fd);
 }
 
 static int
@@ -162,10 +196,10 @@ static void
 open_all(const char *path)
 {
 	struct repl_config *cfg = NULL;
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
-	check(fd >= 0 && ftruncate(fd, SIZE) == 0, path);
-	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	pool = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	check(pool >= 0 && ftruncate(pool, SIZE) == 0, path);
+	mem = mmap(NULL, 2 * SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, pool, 0);
 	check(mem != MAP_FAILED, "mmap");
 	check(repl_config_new(&cfg) == 0 && repl_config_load(cfg, NULL) == 0, "the configuration");
 	check(repl_open(cfg, mem, SIZE, REPL_OPEN_CREATE, &handle) == 0, "opening");
@@ -191,17 +225,46 @@ late_child_stores_nothing(pid_t pid, const struct call *c)
 	check(memcmp(mem + DATA, "firstsecond", 11) == 0, "what was appended is gone");
 }
 
+static void
+amid_record(const char *path, const char *call)
+{
+	char name[4096];
+	struct stat st;
+	int rc;
+
+	check(snprintf(name, sizeof(name), "%s.repl", path) > 0 && stat(name, &record) == 0, name);
+	check(strcmp(call, "grow") != 0 || ftruncate(pool, 2 * SIZE) == 0, "ftruncate");
+	amid_sync = true;
+	rc = strcmp(call, "grow") == 0 ? repl_grow(handle, 2 * SIZE)
+				       : repl_persist(handle, 0, MUCH, MUCH);
+	amid_sync = false;
+	check(synced > 0, "the record is not synced");
+	if (is_child) {
+		check(own >= 0 && fstat(own, &st) == 0, "a file");
+		check(st.st_size == 0, "the child's file is written to");
+		_exit(0);
+	}
+	check(rc == 0, call);
+	for (unsigned i = 0; i < synced; i++)
+		child_ends(children[i], &(const struct call){.lane = i});
+	check(repl_close(handle) == 0, "closing");
+}
+
 int
 main(int argc, char **argv)
 {
 	struct call calls[THREADS], *last = &calls[THREADS - 1];
 	pid_t late;
 
-	if (argc != 2 || pipe2(wake, O_CLOEXEC) || signal(SIGUSR1, on_signal) == SIG_ERR)
+	if (argc < 2 || argc > 3 || pipe2(wake, O_CLOEXEC) || signal(SIGUSR1, on_signal) == SIG_ERR)
 		return 2;
 	open_all(argv[1]);
 	say("ready");
 	told();
+	if (argc == 3) {
+		amid_record(argv[1], argv[2]);
+		return 0;
+	}
 	for (unsigned i = 0; i < THREADS; i++) {
 		calls[i] = (struct call){.lane = i, .does = all[i]};
 		check(pthread_create(&calls[i].thread, NULL, call_run, &calls[i]) == 0, "thread");
