@@ -25,6 +25,7 @@
 
 #include "channel_impl.h"
 #include "clock.h"
+#include "deadfd.h"
 #include "dial.h"
 #include "proxy.h"
 #include "sshuse.h"
@@ -556,9 +557,9 @@ channel_abandon(struct channel *c)
 	socket_t fd = c->session ? ssh_get_fd(c->session) : SSH_INVALID_SOCKET;
 
 	if (fd != SSH_INVALID_SOCKET)
-		(void)close(fd);
+		deadfd_put(fd);
 	if (c->fd >= 0)
-		(void)close(c->fd);
+		deadfd_put(c->fd);
 }
 
 static bool
@@ -579,8 +580,8 @@ channel_fds_abandon(struct channel_fds *fds)
 		return;
 	/* libssh closes that by itself when the connection breaks: it may be another file's. */
 	if (lent >= 0 && is_same_file(lent, own))
-		(void)close(lent);
-	(void)close(own);
+		deadfd_put(lent);
+	deadfd_put(own);
 }
 
 /* repld(8) tells there also what went well: that would leave no room for why it ended. */

@@ -59,7 +59,10 @@ void channel_detach(struct channel *c);
 /* Closes at once; waits for nothing. NULL is allowed. */
 void channel_free(struct channel *c);
 
-/* In the child of a fork: close its descriptors; the parent's is not touched. */
+/*
+ * In the child of a fork: its descriptors are given up; the parent's is not touched. A call that it
+ * returns to ends soon.
+ */
 void channel_abandon(struct channel *c);
 
 /* The same of one whose descriptors were told, whatever the parent was about to do with it. */

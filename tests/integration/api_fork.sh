@@ -80,7 +80,7 @@ returns_begin() {
 		echo "[repl]"
 		echo "identity = $TMP/key"
 		echo "known-hosts = $TMP/known_hosts"
-		echo "lanes = 7"
+		echo "lanes = 8"
 		echo "op-timeout = $1"
 		echo "heartbeat-interval = 20000"
 		echo "heartbeat-timeout = 60000"

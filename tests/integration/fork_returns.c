@@ -2,11 +2,10 @@
 /*
  * fork_returns FILE [CALL] - has FILE open, with the configuration of REPL_CONFIG, and a log in it.
  * It says ready; when it is told that its target does not answer any more threads append to the
- * log, trim it, make much durable, and append by a tail word, and each is interrupted by a handler
- * that forks. The child abandons the handle and returns to the call, which ends there as one whose
- * replicas are lost.
- * When it has said forked the target is to answer, and the parent's calls succeed; a child that
- * returns only then stores nothing over what they have.
+ * log, trim it, make much durable, let the pool grow, and append by a tail word, and each is
+ * interrupted by a handler that forks. The child abandons the handle and returns to the call, which
+ * ends there as one whose replicas are lost. When it has said forked the target is to answer, and
+ * the parent's calls succeed; a child that returns only then stores nothing over what they have.
  * With CALL, which is drain or grow, it does that, and the handler interrupts each sync of
  * FILE.repl in it. The child opens a file as often as that has the number of each descriptor that
  * is free when the handle is abandoned: nothing is written to it.
@@ -34,13 +33,13 @@
 #define LOG_OFF   (SIZE / 2)
 #define DATA      4096U      /* where what is appended by the tail word begins, which is at 0 */
 #define MUCH      (SIZE / 8) /* of each that drains: more than a queue has room for */
-#define THREADS   7U
+#define THREADS   8U
 #define ROUNDS    3U
 #define CHILD_S   20U
 #define OWN_MAX   64U /* descriptors */
 #define SYNCS_MAX 32U
 
-enum does { APPENDS, TRIMS, DRAINS, APPENDS_WORD };
+enum does { APPENDS, TRIMS, DRAINS, GROWS, APPENDS_WORD };
 
 struct call {
 	pthread_t thread;
@@ -51,8 +50,8 @@ struct call {
 };
 
 /* Of two that do the same one is at it, and the other one waits for it. */
-static const enum does all[THREADS] = {APPENDS, APPENDS, TRIMS,       TRIMS,
-				       DRAINS,  DRAINS,  APPENDS_WORD};
+static const enum does all[THREADS] = {APPENDS, APPENDS, TRIMS, TRIMS,
+				       DRAINS,  DRAINS,  GROWS, APPENDS_WORD};
 
 static uint8_t *mem;
 static struct repl *handle;
@@ -128,6 +127,12 @@ append_word(unsigned lane, const char *data, size_t len)
 	return repl_append(handle, lane, 0, LOG_OFF, data, len, &off);
 }
 
+static int
+grow(void)
+{
+	return ftruncate(pool, 2 * SIZE) ? -1 : repl_grow(handle, 2 * SIZE);
+}
+
 static void *
 call_run(void *arg)
 {
@@ -140,6 +145,8 @@ call_run(void *arg)
 		c->rc = repl_log_trim(lines, c->lane, end);
 	else if (c->does == DRAINS)
 		c->rc = repl_persist(handle, c->lane, MUCH * (c->lane % 2 + 1), MUCH);
+	else if (c->does == GROWS)
+		c->rc = grow();
 	else
 		c->rc = append_word(c->lane, "first", 5);
 	if (is_child)
@@ -233,13 +240,12 @@ amid_record(const char *path, const char *call)
 	int rc;
 
 	check(snprintf(name, sizeof(name), "%s.repl", path) > 0 && stat(name, &record) == 0, name);
-	check(strcmp(call, "grow") != 0 || ftruncate(pool, 2 * SIZE) == 0, "ftruncate");
 	amid_sync = true;
-	rc = strcmp(call, "grow") == 0 ? repl_grow(handle, 2 * SIZE)
-				       : repl_persist(handle, 0, MUCH, MUCH);
+	rc = strcmp(call, "grow") == 0 ? grow() : repl_persist(handle, 0, MUCH, MUCH);
 	amid_sync = false;
 	check(synced > 0, "the record is not synced");
 	if (is_child) {
+		check(rc == 0 || rc == REPL_E_LOST, call);
 		check(own >= 0 && fstat(own, &st) == 0, "a file");
 		check(st.st_size == 0, "the child's file is written to");
 		_exit(0);
