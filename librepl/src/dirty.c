@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "ownwait.h"
 
 #define MERGE_SLICE (1ULL << 30) /* bytes of the pool */
 
@@ -218,8 +219,9 @@ dirty_note_bases(struct dirty *d)
 
 	if (!dirty_bases_due(d))
 		return;
+	if (!ownwait_lock(&d->io_lock, &d->abandoned))
+		return;
 	atomic_store(&d->header_changed, false);
-	pthread_mutex_lock(&d->io_lock);
 	if (d->region.off)
 		noted = region_write_header(d, NULL) == 0;
 	else if (any_tracked(d))
@@ -324,7 +326,11 @@ dirty_track_new(struct dirty *d, unsigned replica, struct err *e)
 		dirtymap_free(m);
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	}
-	pthread_rwlock_wrlock(&d->maps_lock);
+	if (!ownwait_wrlock(&d->maps_lock, &d->abandoned)) {
+		free(changed);
+		dirtymap_free(m);
+		return is_parents(d, e);
+	}
 	t->current = m;
 	t->changed = changed;
 	dirtytrack_begin(&t->worth);
@@ -410,7 +416,8 @@ dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base)
 	found = atomic_load(&t->tracked);
 	if (!found && dirty_track_new(d, replica, &e))
 		return e.code;
-	pthread_rwlock_wrlock(&d->maps_lock);
+	if (!ownwait_wrlock(&d->maps_lock, &d->abandoned))
+		return is_parents(d, &e);
 	if (!found) {
 		t->worth.base = base ? *base : d->found;
 		track_join(d, replica);
@@ -431,7 +438,8 @@ dirty_share(struct dirty *d, unsigned replica)
 	const struct track *t = &d->track[replica];
 
 	assert(replica < d->count);
-	pthread_rwlock_wrlock(&d->maps_lock);
+	if (!ownwait_wrlock(&d->maps_lock, &d->abandoned))
+		return;
 	for (unsigned i = 0; i < d->count; i++) {
 		if (lost_in_one_generation(&d->track[i], t))
 			track_take(&d->track[i], t);
@@ -481,7 +489,8 @@ void
 dirty_doubt(struct dirty *d, unsigned replica)
 {
 	assert(replica < d->count);
-	pthread_rwlock_wrlock(&d->maps_lock);
+	if (!ownwait_wrlock(&d->maps_lock, &d->abandoned))
+		return;
 	track_doubt(&d->track[replica]);
 	pthread_rwlock_unlock(&d->maps_lock);
 	atomic_store(&d->header_changed, true);
@@ -549,7 +558,8 @@ dirty_base(const struct dirty *d, unsigned replica, struct gen_id *base)
 	bool tracked;
 
 	assert(replica < d->count);
-	pthread_rwlock_rdlock(lock_of(d));
+	if (!ownwait_rdlock(lock_of(d), &d->abandoned))
+		return false;
 	tracked = atomic_load(&t->tracked);
 	*base = t->worth.base;
 	pthread_rwlock_unlock(lock_of(d));
@@ -566,7 +576,8 @@ dirty_mark(struct dirty *d, unsigned replica, uint64_t off, uint64_t len)
 	assert(replica < d->count);
 	if (!atomic_load(&t->tracked) || len == 0)
 		return;
-	pthread_rwlock_rdlock(&d->maps_lock);
+	if (!ownwait_rdlock(&d->maps_lock, &d->abandoned))
+		return;
 	if (t->current && off < d->pool_size && dirtymap_set(t->current, off, len)) {
 		uint64_t end = len < d->pool_size - off ? off + len : d->pool_size;
 

@@ -28,6 +28,14 @@ activity_fini(struct activity *a)
 	(void)pthread_mutex_destroy(&a->lock);
 }
 
+/* In the child of a fork it is new, and may not be taken. */
+static void
+activity_unlock(struct dirty *d)
+{
+	if (!atomic_load(&d->abandoned))
+		pthread_mutex_unlock(&d->activity.lock);
+}
+
 /* Write what is wanted. Called, and returns, with the lock held, and nobody else writing. */
 static void
 activity_sync(struct dirty *d)
@@ -81,15 +89,18 @@ dirty_active(struct dirty *d, uint64_t off, uint64_t len)
 		else
 			activity_sync(d);
 	}
-	pthread_mutex_unlock(&a->lock);
+	activity_unlock(d);
 	return true;
 }
 
 void
 dirty_abandon(struct dirty *d)
 {
-	if (d)
-		atomic_store(&d->abandoned, true);
+	if (!d)
+		return;
+	atomic_store(&d->abandoned, true);
+	/* Who has interrupted a sync, or a wait for one, takes it behind that. */
+	ownwait_lock_anew(&d->activity.lock);
 }
 
 /* Also where the turn moves on in between: it is counted until both have passed. */
@@ -124,7 +135,7 @@ dirty_pin(struct dirty *d, uint64_t off, uint64_t len)
 	}
 	a->pinned = (struct range){.off = off, .len = end - off};
 	a->pins++;
-	pthread_mutex_unlock(&a->lock);
+	activity_unlock(d);
 	(void)dirty_active(d, off, end - off);
 }
 
@@ -136,7 +147,7 @@ dirty_pins(struct dirty *d)
 	if (!ownwait_lock(&d->activity.lock, &d->abandoned))
 		return 0;
 	pins = d->activity.pins;
-	pthread_mutex_unlock(&d->activity.lock);
+	activity_unlock(d);
 	return pins;
 }
 
@@ -147,7 +158,7 @@ dirty_unpin(struct dirty *d, uint64_t pins)
 		return;
 	if (d->activity.pins == pins)
 		d->activity.pinned = (struct range){0};
-	pthread_mutex_unlock(&d->activity.lock);
+	activity_unlock(d);
 }
 
 /* ---- taking off ---- */
@@ -186,12 +197,13 @@ activity_suspend(struct dirty *d)
 {
 	struct activity *a = &d->activity;
 
-	pthread_mutex_lock(&a->lock);
-	while (a->syncing)
-		(void)pthread_cond_wait(&a->synced, &a->lock);
+	if (!ownwait_lock(&a->lock, &d->abandoned))
+		return;
+	while (a->syncing && ownwait_cond(&a->synced, &a->lock, &d->abandoned))
+		;
 	a->syncing = true;
 	extentlog_off(&a->log);
-	pthread_mutex_unlock(&a->lock);
+	activity_unlock(d);
 }
 
 void
@@ -199,14 +211,15 @@ activity_resume(struct dirty *d, bool on)
 {
 	struct activity *a = &d->activity;
 
-	pthread_mutex_lock(&a->lock);
+	if (!ownwait_lock(&a->lock, &d->abandoned))
+		return;
 	/* What has come to be wanted since is not there. */
 	if (on)
 		extentlog_on(&a->log, a->formatted);
 	a->syncing = false;
 	a->armed = on;
 	(void)pthread_cond_broadcast(&a->synced);
-	pthread_mutex_unlock(&a->lock);
+	activity_unlock(d);
 }
 
 int

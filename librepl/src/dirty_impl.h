@@ -91,6 +91,9 @@ struct dirty {
 	bool started, stop;
 };
 
+/* What is said, to nobody, where the lock is not to be had any more. */
+int is_parents(const struct dirty *d, struct err *e);
+
 /* dirty.c: begin a replica's map; the caller sets base and trust. */
 int dirty_track_new(struct dirty *d, unsigned replica, struct err *e);
 

@@ -33,6 +33,12 @@ region_write(struct dirty *d, uint64_t index, const uint8_t page[DIRTYPAGE_SIZE]
 	return 0;
 }
 
+int
+is_parents(const struct dirty *d, struct err *e)
+{
+	return err_set(e, REPL_E_IO, "%s is another process's", d->local->path);
+}
+
 /* whole: all that is relied upon was written since another one has failed. */
 static int
 sync_own(struct dirty *d, bool whole, struct err *e)
@@ -42,7 +48,7 @@ sync_own(struct dirty *d, bool whole, struct err *e)
 	diskclock_begin(&d->local->disk);
 	if (!ownwait_lock(&d->sync_lock, &d->abandoned)) {
 		diskclock_end(&d->local->disk);
-		return err_set(e, REPL_E_IO, "%s is another process's", d->local->path);
+		return is_parents(d, e);
 	}
 	if (d->sync_lost && !whole)
 		rc = err_set(e, REPL_E_IO, "%s: syncing the dirty map: an earlier sync has failed",
@@ -89,7 +95,8 @@ header_fill(struct dirty *d, struct dirtypage_header *h)
 	h->file = d->file;
 	h->activity = d->keep;
 	h->broken = atomic_load(&d->broken);
-	pthread_rwlock_rdlock(&d->maps_lock);
+	if (!ownwait_rdlock(&d->maps_lock, &d->abandoned))
+		return;
 	for (unsigned i = 0; i < d->count; i++) {
 		const struct track *t = &d->track[i];
 
@@ -136,7 +143,8 @@ region_write_header(struct dirty *d, struct err *e)
 {
 	int rc;
 
-	pthread_mutex_lock(&d->header_lock);
+	if (!ownwait_lock(&d->header_lock, &d->abandoned))
+		return is_parents(d, e);
 	rc = header_put(d, e);
 	pthread_mutex_unlock(&d->header_lock);
 	return rc;
@@ -168,12 +176,14 @@ dirty_untold(const struct dirty *d)
 bool
 dirty_disown(struct dirty *d)
 {
-	bool due;
+	bool due = false;
 
-	pthread_mutex_lock(&d->io_lock);
-	pthread_mutex_lock(&d->header_lock);
-	due = d->region.off && dirty_untold(d);
-	pthread_mutex_unlock(&d->header_lock);
+	if (!ownwait_lock(&d->io_lock, &d->abandoned))
+		return false;
+	if (ownwait_lock(&d->header_lock, &d->abandoned)) {
+		due = d->region.off && dirty_untold(d);
+		pthread_mutex_unlock(&d->header_lock);
+	}
 	if (due) {
 		activity_suspend(d);
 		d->region.off = 0;
@@ -187,11 +197,13 @@ dirty_disown(struct dirty *d)
 void
 dirty_recorded(struct dirty *d)
 {
-	pthread_mutex_lock(&d->io_lock);
-	pthread_mutex_lock(&d->header_lock);
-	if (!d->region.off && atomic_load(&d->broken))
-		atomic_store(&d->broken_told, true);
-	pthread_mutex_unlock(&d->header_lock);
+	if (!ownwait_lock(&d->io_lock, &d->abandoned))
+		return;
+	if (ownwait_lock(&d->header_lock, &d->abandoned)) {
+		if (!d->region.off && atomic_load(&d->broken))
+			atomic_store(&d->broken_told, true);
+		pthread_mutex_unlock(&d->header_lock);
+	}
 	pthread_mutex_unlock(&d->io_lock);
 }
 

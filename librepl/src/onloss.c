@@ -2,6 +2,7 @@
 #include "onloss.h"
 
 #include "config.h"
+#include "repl_lanes.h"
 #include "ship.h"
 
 int
@@ -12,7 +13,8 @@ onloss_check(struct repl *r, struct err *e)
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		if (!atomic_load(&r->replicas[i].lost) || ship_serves(r->ship, i))
 			continue;
-		pthread_mutex_lock(&r->reason_lock);
+		if (!repl_reason_lock(r))
+			return handle_abandoned(e);
 		(void)err_set(e, REPL_E_LOST, "replica %u is lost: %s", i, r->replicas[i].reason);
 		pthread_mutex_unlock(&r->reason_lock);
 		return REPL_E_LOST;

@@ -38,6 +38,36 @@ ownwait_lock(pthread_mutex_t *lock, const _Atomic bool *abandoned)
 }
 
 bool
+ownwait_rdlock(pthread_rwlock_t *lock, const _Atomic bool *abandoned)
+{
+	while (!atomic_load(abandoned)) {
+		struct timespec until;
+
+		if (pthread_rwlock_tryrdlock(lock) == 0)
+			return true;
+		until = next_look();
+		if (pthread_rwlock_timedrdlock(lock, &until) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+ownwait_wrlock(pthread_rwlock_t *lock, const _Atomic bool *abandoned)
+{
+	while (!atomic_load(abandoned)) {
+		struct timespec until;
+
+		if (pthread_rwlock_trywrlock(lock) == 0)
+			return true;
+		until = next_look();
+		if (pthread_rwlock_timedwrlock(lock, &until) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
 ownwait_cond(pthread_cond_t *cond, pthread_mutex_t *lock, const _Atomic bool *abandoned)
 {
 	struct timespec until = next_look();

@@ -16,6 +16,9 @@
 
 bool ownwait_lock(pthread_mutex_t *lock, const _Atomic bool *abandoned);
 
+bool ownwait_rdlock(pthread_rwlock_t *lock, const _Atomic bool *abandoned);
+bool ownwait_wrlock(pthread_rwlock_t *lock, const _Atomic bool *abandoned);
+
 /* Once, as pthread_cond_wait(): with the lock, also where it returns false. */
 bool ownwait_cond(pthread_cond_t *cond, pthread_mutex_t *lock, const _Atomic bool *abandoned);
 

@@ -295,7 +295,8 @@ repl_snapshot(struct repl *r, unsigned replica, struct replica_snapshot *out)
 	struct replica *p = &r->replicas[replica];
 
 	memset(out, 0, sizeof(*out));
-	pthread_mutex_lock(&r->reason_lock);
+	if (!repl_reason_lock(r))
+		return;
 	out->lost = atomic_load(&p->lost);
 	out->connection = atomic_load(&p->connection);
 	out->replication = atomic_load(&p->replication);

@@ -9,6 +9,7 @@
 #include "dirty.h"
 #include "entry.h"
 #include "keeper.h"
+#include "ownwait.h"
 #include "pending.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
@@ -201,6 +202,9 @@ repl_abandon(struct repl *r)
 		return;
 	r->abandoned = true;
 	dirty_abandon(r->dirty);
+	/* Who waits to be woken takes it behind that. */
+	if (r->wake_lock_made)
+		ownwait_lock_anew(&r->wake_lock);
 	/*
 	 * No lock: whoever held one is not in this process. Who has interrupted a call of this
 	 * thread's, and returns to it, goes on with no lane.

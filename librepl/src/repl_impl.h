@@ -220,6 +220,7 @@ void repl_await_recorded(struct repl *r);
  * to it. Whoever had the lock is not there.
  */
 bool repl_lock_own(struct repl *r);
+bool repl_reason_lock(struct repl *r); /* likewise */
 
 /*
  * Record a new generation on the local side and on all replicas that are not

@@ -308,7 +308,8 @@ lanes_report_lost(struct repl *r, unsigned lost, struct err *e)
 		return handle_abandoned(e);
 	if (lost == r->replica_count)
 		return ship_few(r->ship, e);
-	pthread_mutex_lock(&r->reason_lock);
+	if (!repl_reason_lock(r))
+		return handle_abandoned(e);
 	(void)err_set(e, REPL_E_LOST, "replica %u is lost: %s", lost, r->replicas[lost].reason);
 	pthread_mutex_unlock(&r->reason_lock);
 	return e->code;

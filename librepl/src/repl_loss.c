@@ -23,7 +23,8 @@
 static void
 replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
 {
-	pthread_mutex_lock(&r->reason_lock);
+	if (!repl_reason_lock(r))
+		return;
 	text_shorten(p->reason, sizeof(p->reason), why->text);
 	atomic_store(&p->replication, REPL_REPL_DEGRADED);
 	atomic_store(&p->connection, repl_set_gives_up(r) || atomic_load(&p->paused)
@@ -348,9 +349,8 @@ repl_record_again(struct repl *r)
 	/* One that has come back has another generation. */
 	bool bases = r->dirty && dirty_bases_due(r->dirty);
 
-	if (!atomic_load(&r->unrecorded) && !bases)
+	if ((!atomic_load(&r->unrecorded) && !bases) || !repl_lock_own(r))
 		return;
-	pthread_mutex_lock(&r->lock);
 	if (atomic_load(&r->unrecorded))
 		(void)record_store(r, NULL);
 	if (bases)
@@ -402,7 +402,8 @@ none_is_told(struct repl *r, struct err *e)
 {
 	int rc;
 
-	pthread_mutex_lock(&r->reason_lock);
+	if (!repl_reason_lock(r))
+		return handle_abandoned(e);
 	rc = err_set(e, REPL_E_LOST, "no replica could be told its generation: %s",
 		     r->replicas[0].reason);
 	pthread_mutex_unlock(&r->reason_lock);
@@ -430,7 +431,8 @@ repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e)
 	unsigned before;
 	int rc;
 
-	pthread_mutex_lock(&r->lock);
+	if (!repl_lock_own(r))
+		return handle_abandoned(e);
 	before = replicas_live(r);
 	rc = repl_advance_locked(r, deadline_ns, e);
 	if (!rc && before && replicas_live(r) == 0)
@@ -443,6 +445,12 @@ bool
 repl_lock_own(struct repl *r)
 {
 	return ownwait_lock(&r->lock, &r->abandoned);
+}
+
+bool
+repl_reason_lock(struct repl *r)
+{
+	return ownwait_lock(&r->reason_lock, &r->abandoned);
 }
 
 void
@@ -590,12 +598,15 @@ repl_await_back(struct repl *r, struct err *e)
 	while ((who = awaited(r, lost, installs)) < r->replica_count && clock_now_ns() < at &&
 	       !r->abandoned)
 		await_wake(r, at);
-	pthread_mutex_unlock(&r->wake_lock);
+	/* In the child of a fork it is new, and may not be taken. */
+	if (!r->abandoned)
+		pthread_mutex_unlock(&r->wake_lock);
 	if (who == r->replica_count)
 		return 0;
 	if (r->abandoned)
 		return handle_abandoned(e);
-	pthread_mutex_lock(&r->reason_lock);
+	if (!repl_reason_lock(r))
+		return handle_abandoned(e);
 	(void)err_set(e, REPL_E_LOST, "replica %u is lost and was not back within %u ms: %s", who,
 		      r->cfg->block_timeout_ms, r->replicas[who].reason);
 	pthread_mutex_unlock(&r->reason_lock);

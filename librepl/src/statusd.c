@@ -14,6 +14,7 @@
 
 #include "clock.h"
 #include "filewrite.h"
+#include "ownwait.h"
 #include "statusd_impl.h"
 #include "thread.h"
 
@@ -54,9 +55,8 @@ statusd_changed(struct statusd *s, unsigned replica)
 	struct statusd_event *v;
 	struct statusd_state now;
 
-	if (!s)
+	if (!s || !ownwait_lock(&s->lock, &s->repl->abandoned))
 		return;
-	pthread_mutex_lock(&s->lock);
 	if (repl_stat(s->repl, replica, &st))
 		goto out;
 	state_of(&st, &now);

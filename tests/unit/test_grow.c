@@ -61,6 +61,19 @@ repl_wake(struct repl *r)
 	woken++;
 }
 
+/* As in repl_loss.c; false in a child, which has come back to it. */
+bool
+repl_reason_lock(struct repl *r)
+{
+	return !r->abandoned && pthread_mutex_lock(&r->reason_lock) == 0;
+}
+
+int
+handle_abandoned(struct err *e)
+{
+	return err_set(e, REPL_E_LOST, "the parent's");
+}
+
 int
 handle_check(const struct repl *r, struct err *e)
 {

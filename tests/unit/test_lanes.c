@@ -49,6 +49,12 @@ forks_count(void)
 	return 0;
 }
 
+bool
+repl_reason_lock(struct repl *r)
+{
+	return pthread_mutex_lock(&r->reason_lock) == 0;
+}
+
 struct lane *
 remote_lane(struct remote *r, unsigned index)
 {

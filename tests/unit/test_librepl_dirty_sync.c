@@ -155,18 +155,12 @@ is_wanted(void)
 }
 
 static void
-the_other_gives_up(void)
+joined(pthread_t other)
 {
 	struct timespec until;
-	pthread_t other;
 
-	assert_int_equal(pthread_create(&other, NULL, waits, NULL), 0);
-	/* From then on it waits. */
-	while (!is_wanted())
-		(void)usleep(1000);
-	dirty_abandon(d);
 	(void)clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 60;
+	until.tv_sec += 20;
 	assert_int_equal(pthread_timedjoin_np(other, NULL, &until), 0);
 }
 
@@ -174,14 +168,131 @@ the_other_gives_up(void)
 static void
 nobody_waits_who_has_abandoned_it(void **state)
 {
+	pthread_t other;
+
 	(void)state;
 	begin();
-	meanwhile = the_other_gives_up;
-	(void)dirty_active(d, POOL / 2, 1);
-	assert_null(meanwhile);
+	d->activity.syncing = true;
+	assert_int_equal(pthread_create(&other, NULL, waits, NULL), 0);
+	/* From then on it waits. */
+	while (!is_wanted())
+		(void)usleep(1000);
+	dirty_abandon(d);
+	joined(other);
 	/* Nor is it said of the parent's that something was lost. */
 	assert_true(dirty_media_ok(d, NULL));
 	end();
+}
+
+static void
+a_handler_forks(void)
+{
+	/* Another thread of the parent's has it. */
+	pthread_mutex_lock(&d->activity.lock);
+	dirty_abandon(d);
+}
+
+/* Nor whoever wants something of the log, when the sync is over. */
+static void
+who_was_writing_comes_back(void **state)
+{
+	(void)state;
+	begin();
+	meanwhile = a_handler_forks;
+	(void)alarm(20);
+	(void)dirty_active(d, POOL / 2, 1);
+	(void)alarm(0);
+	assert_null(meanwhile);
+	assert_true(dirty_media_ok(d, NULL));
+	end();
+}
+
+static void
+tracks(void)
+{
+	static const struct gen_id base = {{0x67}};
+
+	(void)dirty_track(d, 0, &base);
+}
+
+static void
+shares(void)
+{
+	dirty_share(d, 0);
+}
+
+static void
+marks(void)
+{
+	dirty_mark_all(d, 0);
+}
+
+static void
+looks(void)
+{
+	struct gen_id base;
+
+	(void)dirty_base(d, 0, &base);
+}
+
+static void
+doubts(void)
+{
+	dirty_doubt(d, 0);
+}
+
+static void
+notes(void)
+{
+	d->bases = true;
+	atomic_store(&d->header_changed, true);
+	dirty_note_bases(d);
+}
+
+static void
+records(void)
+{
+	dirty_recorded(d);
+}
+
+static void
+disowns(void)
+{
+	(void)dirty_disown(d);
+}
+
+static void *
+calls(void *arg)
+{
+	void (**call)(void) = arg;
+
+	(*call)();
+	return NULL;
+}
+
+/* Nor, in what a loss calls, for locks that another thread of its parent had at the fork. */
+static void
+nobody_waits_for_what_its_parent_has(void **state)
+{
+	void (*all[])(void) = {tracks, shares, marks, looks, doubts, notes, records, disowns};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		pthread_t other;
+
+		begin();
+		tracks();
+		pthread_mutex_lock(&d->io_lock);
+		pthread_mutex_lock(&d->header_lock);
+		pthread_rwlock_wrlock(&d->maps_lock);
+		assert_int_equal(pthread_create(&other, NULL, calls, &all[i]), 0);
+		dirty_abandon(d);
+		joined(other);
+		pthread_rwlock_unlock(&d->maps_lock);
+		pthread_mutex_unlock(&d->header_lock);
+		pthread_mutex_unlock(&d->io_lock);
+		end();
+	}
 }
 
 int
@@ -191,6 +302,8 @@ main(void)
 		cmocka_unit_test(what_the_record_was_told_the_log_is_told),
 		cmocka_unit_test(what_the_maps_were_told_the_log_is_told),
 		cmocka_unit_test(nobody_waits_who_has_abandoned_it),
+		cmocka_unit_test(nobody_waits_for_what_its_parent_has),
+		cmocka_unit_test(who_was_writing_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -418,6 +418,31 @@ acknowledgement_waits_for_the_record(void **state)
 	set_free(r);
 }
 
+/* Another thread of its parent's has what guards the reason, as at the fork of a handler. */
+static void
+child_comes_back_from_a_loss(void **state)
+{
+	struct repl *r = set_new();
+	pthread_t thread;
+
+	(void)state;
+	(void)pthread_mutex_lock(&r->reason_lock);
+	assert_int_equal(pthread_create(&thread, NULL, lose_first, r), 0);
+	/* It is amid it when it has this. */
+	while (pthread_mutex_trylock(&r->lock) == 0) {
+		(void)pthread_mutex_unlock(&r->lock);
+		(void)sched_yield();
+	}
+	atomic_store(&r->abandoned, true);
+	(void)alarm(20);
+	(void)pthread_join(thread, NULL);
+	(void)alarm(0);
+	(void)pthread_mutex_unlock(&r->reason_lock);
+	assert_int_equal(atomic_load(&r->replicas[0].lost), 0);
+	atomic_store(&r->abandoned, false);
+	set_free(r);
+}
+
 static void
 advance_without_a_replica_is_an_error(void **state)
 {
@@ -451,6 +476,7 @@ main(void)
 		cmocka_unit_test(what_is_in_no_log_is_refused_while_one_is_away),
 		cmocka_unit_test(what_is_in_no_log_goes_on_once_it_is_recorded),
 		cmocka_unit_test(acknowledgement_waits_for_the_record),
+		cmocka_unit_test(child_comes_back_from_a_loss),
 		cmocka_unit_test(advance_without_a_replica_is_an_error),
 	};
 
