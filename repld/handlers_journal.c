@@ -39,6 +39,20 @@ flush_check(const struct state *s, struct err *e)
 		       s->pool_name);
 }
 
+/* Who is refused one copies into the pool directly: not where that finds no space either. */
+static int
+journal_refuse(struct state *s, uint64_t bytes, struct reply *r)
+{
+	int rc = pool_journal_spare(s->pool, bytes, &r->err);
+
+	if (rc)
+		return rc;
+	(void)snprintf(r->next, sizeof(r->next), "raise journal-max in the target's repld.conf");
+	return err_set(&r->err, REPL_E_REFUSED,
+		       "pool '%s': a journal of %" PRIu64 " bytes, journal-max is %" PRIu64,
+		       s->pool_name, bytes, handlers_journal_max(s));
+}
+
 int
 handle_journal_begin(struct state *s, struct json_object *params, struct reply *r)
 {
@@ -51,13 +65,8 @@ handle_journal_begin(struct state *s, struct json_object *params, struct reply *
 	     control_get_bool(params, "resume", &resume, &r->err)) ||
 	    flush_check(s, &r->err))
 		return r->err.code;
-	if (bytes > handlers_journal_max(s)) {
-		(void)snprintf(r->next, sizeof(r->next),
-			       "raise journal-max in the target's repld.conf");
-		return err_set(&r->err, REPL_E_REFUSED,
-			       "pool '%s': a journal of %" PRIu64 " bytes, journal-max is %" PRIu64,
-			       s->pool_name, bytes, handlers_journal_max(s));
-	}
+	if (bytes > handlers_journal_max(s))
+		return journal_refuse(s, bytes, r);
 	rc = resume ? pool_journal_resume(s->pool, bytes, &resumed, &r->err)
 		    : pool_journal_begin(s->pool, bytes, &r->err);
 	if (rc)

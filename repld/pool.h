@@ -248,6 +248,8 @@ int pool_record_end(struct pool *p, struct poolposition *record, struct err *e);
  */
 struct pooljournal *pool_journal(const struct pool *p);
 int pool_journal_begin(struct pool *p, uint64_t bytes, struct err *e);
+/* Of more than one may have: REPL_E_NOSPC where a sparse pool has no room for it, either. */
+int pool_journal_spare(struct pool *p, uint64_t bytes, struct err *e);
 /*
  * One that was left is taken up, which then has to be looked through; *resumed is false if there
  * was none, or none that can be: one was begun.

@@ -392,6 +392,19 @@ pooljournal_begin(struct pooljournal *j, struct sidecar *meta, uint64_t bytes, s
 	return len <= meta->journal_len ? 0 : journal_grow(j, meta, len, e);
 }
 
+int
+pooljournal_spare(struct pooljournal *j, uint64_t bytes, struct err *e)
+{
+	uint64_t staged = 0;
+
+	pthread_mutex_lock(&j->lock);
+	if (atomic_load(&j->phase) == PHASE_FILLING)
+		staged = j->is.bytes;
+	pthread_mutex_unlock(&j->lock);
+	/* It has its space in the pool already, and gives back as much. */
+	return bytes / 2 > staged ? space_is_free(j->fd, bytes - 2 * staged, bytes, e) : 0;
+}
+
 /* ---- resume ---- */
 
 bool

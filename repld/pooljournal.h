@@ -39,6 +39,12 @@ bool pooljournal_is_open(const struct pooljournal *j);
 int pooljournal_begin(struct pooljournal *j, struct sidecar *meta, uint64_t bytes, struct err *e);
 
 /*
+ * REPL_E_NOSPC where a sparse pool would find less for bytes that come into its holes without a
+ * journal, when this one is gone.
+ */
+int pooljournal_spare(struct pooljournal *j, uint64_t bytes, struct err *e);
+
+/*
  * Add a whole STAGE that wire_stage_decode() accepted. It is in the file on return, and not
  * durable. REPL_E_NOSPC if there is no room: from an error on nothing is taken any more, since what
  * comes may have been meant to lie over what is missing.

@@ -28,6 +28,14 @@ ring_check(const struct pool *p, struct err *e)
 }
 
 int
+pool_journal_spare(struct pool *p, uint64_t bytes, struct err *e)
+{
+	int rc = p->info.meta.sparse ? pooljournal_spare(p->journal, bytes, e) : 0;
+
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+int
 pool_journal_begin(struct pool *p, uint64_t bytes, struct err *e)
 {
 	struct sidecar *meta = &p->info.meta;

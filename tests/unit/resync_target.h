@@ -345,9 +345,10 @@ remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 		wrong("journal.begin among answers that were not taken");
 	if (r->info.meta.state == SIDECAR_INCONSISTENT)
 		wrong("a journal for an inconsistent replica");
-	if (bytes > w.journal_max)
+	if (bytes > w.journal_max && (!r->info.meta.sparse || !w.disk || bytes <= w.disk))
 		return err_set(e, REPL_E_REFUSED, "too large");
-	if (w.stay_full || (w.refuse_journal && rnd(r->journal ? 2 : 3) == 0)) {
+	if (bytes > w.journal_max || w.stay_full ||
+	    (w.refuse_journal && rnd(r->journal ? 2 : 3) == 0)) {
 		r->full = true;
 		lacked_note(r);
 		return err_set(e, REPL_E_NOSPC, "full");

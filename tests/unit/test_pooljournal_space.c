@@ -340,6 +340,43 @@ test_others_take_memory_as_a_journal_is_filled(void **state)
 	assert_int_equal(seen(), 0);
 }
 
+/* Into the holes of a sparse pool goes what is staged no more, and finds the journal's space free.
+ */
+static void
+test_what_goes_into_holes_finds_space_or_is_told(void **state)
+{
+	struct pool *p;
+	uint64_t staged;
+
+	(void)state;
+	assert_int_equal(pool_create(store, "q", 16 * MIB, NULL, true, &info, &err), 0);
+	assert_int_equal(pool_open(store, "q", POOL_WRITE, "writer", &p, &err), 0);
+	in_memory = true;
+	memory_room = 12 * MIB - 1;
+	assert_int_equal(pool_journal_spare(p, 12 * MIB, &err), REPL_E_NOSPC);
+	memory_room = 12 * MIB;
+	assert_int_equal(pool_journal_spare(p, 12 * MIB, &err), 0);
+	assert_int_equal(pool_journal_begin(p, 4 * MIB, &err), 0);
+	assert_int_equal(journal_fill(p, false), 0);
+	assert_false(pooljournal_is_told(pool_journal(p), &staged));
+	assert_in_range(staged, 3 * MIB, 4 * MIB);
+	memory_room = 12 * MIB - 2 * staged - 1;
+	assert_int_equal(pool_journal_spare(p, 12 * MIB, &err), REPL_E_NOSPC);
+	memory_room++;
+	assert_int_equal(pool_journal_spare(p, 12 * MIB, &err), 0);
+	assert_int_equal(pool_journal_spare(p, 2 * staged, &err), 0);
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+	assert_int_equal(pool_journal_spare(p, 12 * MIB, &err), REPL_E_NOSPC);
+	memory_room = 0;
+	assert_int_equal(pool_close(p, true, &err), 0);
+	/* Of another one it is there. */
+	pool_old();
+	p = writer();
+	assert_int_equal(pool_journal_spare(p, 12 * MIB, &err), 0);
+	memory_end();
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
 /* Nor was it asked for since by who goes on with one. */
 static void
 test_others_have_taken_memory_as_a_journal_is_resumed(void **state)
@@ -586,6 +623,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_others_take_memory_as_a_pool_is_made, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(test_others_take_memory_as_a_journal_is_filled,
+						setup, world_free),
+		cmocka_unit_test_setup_teardown(test_what_goes_into_holes_finds_space_or_is_told,
 						setup, world_free),
 		cmocka_unit_test_setup_teardown(
 			test_others_have_taken_memory_as_a_journal_is_resumed, setup, world_free),

@@ -246,9 +246,12 @@ what_nobody_takes_up_goes(void **state)
 	left_run(&s, SIDECAR_UNKNOWN, false);
 }
 
-/* Nobody writes, a sparse replica has missed blocks 1 and 4 to 8, and its disk has no room. */
+/*
+ * Nobody writes, a sparse replica has missed blocks 1 and 4 to 8, and its disk has no room, or some
+ * for less, and what is missed is more than a journal may be.
+ */
 static void
-full_world(const char *filesystem)
+full_world(const char *filesystem, bool large)
 {
 	struct remote *t = &w.target;
 	enum resync_what what;
@@ -259,7 +262,9 @@ full_world(const char *filesystem)
 	w.shift = 12;
 	w.busy = false;
 	w.slow = 0;
-	w.stay_full = true;
+	w.stay_full = !large;
+	w.journal_max = large ? 2 * BLOCK : UINT64_MAX;
+	w.disk = large ? 4 * BLOCK : 0;
 	assert_int_equal(dirtymap_new(w.size, w.shift, &w.current, NULL), 0);
 	t->info.meta.pool_size = w.size;
 	t->info.meta.sparse = true;
@@ -310,11 +315,12 @@ full_disk_keeps_away_who_needs_space(void **state)
 		     {"0x1234", 9, REPL_E_NOSPC}};
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (unsigned n = 0; n < 2 * sizeof(cases) / sizeof(cases[0]); n++) {
 		struct remote *t = &w.target;
+		unsigned i = n / 2;
 		struct err e;
 
-		full_world(cases[i].filesystem);
+		full_world(cases[i].filesystem, n % 2);
 		if (cases[i].hole < BLOCKS)
 			t->hole[cases[i].hole] = true;
 		assert_int_equal(full_run(&e), cases[i].rc);
@@ -539,7 +545,7 @@ a_rate_is_none_that_was_not_seen(void **state)
 	struct err e;
 
 	(void)state;
-	full_world("ext4");
+	full_world("ext4", false);
 	w.stay_full = false;
 	w.refuse_journal = false;
 	memcpy(w.target.value, w.value, sizeof(w.target.value));
