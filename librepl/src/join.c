@@ -65,17 +65,23 @@ join_chain(struct keeper *k, struct err *e)
 }
 
 /*
- * One of an earlier session has been put in its place: what is marked, or was compared, in the
- * generation that it has speaks of another copy. Under r->lock.
+ * Each who opens it for writing counts one on. Others that did so since may have made it equal to
+ * an older file of the generation that it has, and not have come to say so; and one of an earlier
+ * session may have been put in its place. Of either, what is marked, or was compared, in that
+ * generation speaks of another copy. Of what is opened now that counts, whatever comes of it.
  */
 static void
 join_recognize(struct keeper *k)
 {
 	uint32_t epoch = remote_epoch(k->joining);
 
-	if (k->p->epoch && epoch <= k->p->epoch && dirty_tracked(k->r->dirty, k->replica))
+	if (epoch == 0)
+		return;
+	pthread_mutex_lock(&k->r->lock);
+	if (k->p->epoch && epoch != k->p->epoch + 1 && dirty_tracked(k->r->dirty, k->replica))
 		dirty_forsake(k->r->dirty, k->replica);
 	k->p->epoch = epoch;
+	pthread_mutex_unlock(&k->r->lock);
 }
 
 /* What the pool and the dirty map say of each other. */
@@ -87,7 +93,6 @@ join_judge(struct keeper *k, struct judgement *out)
 	struct sidecar mine;
 
 	pthread_mutex_lock(&k->r->lock);
-	join_recognize(k);
 	mine = k->r->local.meta;
 	/* A set keeps no record of its own: that it is this pool is known by now. */
 	if (k->r->set)
@@ -136,6 +141,7 @@ keeper_connect(struct keeper *k, struct err *e)
 	const struct repl_config *c = k->r->cfg;
 	struct judgement j = {0};
 	bool made = false;
+	int rc;
 
 	if (remote_new(c, &c->targets[k->replica], &hooks, &k->joining, e))
 		return join_failed(k, REASON_CONNECT, e);
@@ -146,8 +152,10 @@ keeper_connect(struct keeper *k, struct err *e)
 	else
 		remote_wait(k->joining);
 	remote_keep_journal(k->joining);
-	if (k->r->set ? repl_set_open_again(k->r, k->joining, e)
-		      : repl_open_pool(k->r, k->joining, &made, e))
+	rc = k->r->set ? repl_set_open_again(k->r, k->joining, e)
+		       : repl_open_pool(k->r, k->joining, &made, e);
+	join_recognize(k);
+	if (rc)
 		return join_open_failed(k, e);
 	if (join_chain(k, e))
 		return join_failed(k, REASON_OPEN, e);

@@ -156,8 +156,7 @@ replica_attach(struct repl *r, unsigned i, struct err *e)
 	remote_set_op_timeout(remote, repl_connect_ms(r->cfg));
 	remote_keep_journal(remote);
 	rc = repl_open_pool(r, remote, &r->replicas[i].made, e);
-	if (!rc)
-		r->replicas[i].epoch = remote_epoch(remote);
+	r->replicas[i].epoch = remote_epoch(remote);
 	/* A resync goes by lanes that have no receive ring, and may go on with a journal. */
 	if (!rc && (r->set ? repl_set_by_resync(r) : by_resync(r, i, replica_judged(r, i)))) {
 		rc = remote_lanes_open_bare(remote, r->cfg->lanes, e);

@@ -3,6 +3,7 @@
  * A growth that comes between the end of a resync and the replica's installation waits for the
  * installation and does not cut it short. A pause that comes between the connection and the resync
  * is not forgotten over that. While lanes are opened anew nothing is held that a loss waits for.
+ * What is marked of a replica is believed as long as nobody else has opened it for writing.
  */
 #include "unit.h"
 
@@ -29,6 +30,9 @@ static _Atomic bool unanswered;  /* what a resync tells amid its rounds; then th
 static _Atomic bool held;
 static struct repl *handle;
 static _Atomic unsigned locked; /* lanes that were opened with something held */
+static uint32_t opened_epoch;   /* of what is opened next, if it is not 0 */
+static int opened_rc;
+static _Atomic unsigned forsaken;
 
 int __wrap_remote_new(const struct repl_config *c, const struct target *t,
 		      const struct remote_hooks *hooks, struct remote **out, struct err *e);
@@ -47,6 +51,8 @@ enum dirty_trust __wrap_dirty_found(const struct dirty *d, unsigned replica,
 				    const struct gen_id *current);
 int __wrap_dirty_track_found(struct dirty *d, unsigned replica, const struct gen_id *has);
 void __wrap_dirty_untrack(struct dirty *d, unsigned replica);
+bool __wrap_dirty_tracked(const struct dirty *d, unsigned replica);
+void __wrap_dirty_forsake(struct dirty *d, unsigned replica);
 
 int
 __wrap_remote_new(const struct repl_config *c, const struct target *t,
@@ -69,10 +75,9 @@ int
 __wrap_repl_open_pool(struct repl *r, struct remote *remote, bool *made_now, struct err *e)
 {
 	(void)r;
-	(void)remote;
 	(void)made_now;
-	(void)e;
-	return 0;
+	remote->epoch = opened_epoch;
+	return opened_rc ? err_set(e, opened_rc, "another size") : 0;
 }
 
 int
@@ -215,6 +220,22 @@ __wrap_dirty_untrack(struct dirty *d, unsigned replica)
 	(void)replica;
 }
 
+bool
+__wrap_dirty_tracked(const struct dirty *d, unsigned replica)
+{
+	(void)d;
+	(void)replica;
+	return true;
+}
+
+void
+__wrap_dirty_forsake(struct dirty *d, unsigned replica)
+{
+	(void)d;
+	(void)replica;
+	atomic_fetch_add(&forsaken, 1);
+}
+
 /* ---- a handle without lanes, whose replica is away ---- */
 
 static struct repl *
@@ -300,6 +321,51 @@ pause_is_not_forgotten_over_a_resync(void **state)
 	handle_free(r);
 }
 
+/* The keeper's next try, as the target counts: what has come of what was marked until then. */
+static unsigned
+forsaken_by(struct repl *r, uint32_t epoch, int rc)
+{
+	struct keeper k = {.r = r, .p = &r->replicas[0]};
+	unsigned before = atomic_load(&forsaken);
+	struct err e;
+
+	err_clear(&e);
+	opened_epoch = epoch;
+	opened_rc = rc;
+	assert_int_equal(keeper_connect(&k, &e).kind, rc ? FSM_FAILED : FSM_CONNECTED);
+	free(k.joining);
+	opened_epoch = 0;
+	opened_rc = 0;
+	return atomic_load(&forsaken) - before;
+}
+
+/*
+ * Another one may have made it equal to an older file of the same generation, and have been ended
+ * before it said so; or an earlier copy was put in its place.
+ */
+static void
+marks_are_forsaken_where_others_may_have_written(void **state)
+{
+	struct repl *r = handle_new();
+
+	(void)state;
+	/* Of what was before it was first opened here nothing is known. */
+	assert_int_equal(forsaken_by(r, 5, 0), 0);
+	assert_int_equal(forsaken_by(r, 6, 0), 0);
+	assert_int_equal(forsaken_by(r, 8, 0), 1);
+	assert_int_equal(forsaken_by(r, 9, 0), 0);
+	assert_int_equal(forsaken_by(r, 9, 0), 1);
+	assert_int_equal(forsaken_by(r, 3, 0), 1);
+	/* One's own that come to nothing are no others'; what is not opened counts for nothing. */
+	assert_int_equal(forsaken_by(r, 4, REPL_E_BUSY), 0);
+	assert_int_equal(forsaken_by(r, 5, 0), 0);
+	assert_int_equal(forsaken_by(r, 0, REPL_E_UNREACHABLE), 0);
+	assert_int_equal(forsaken_by(r, 6, 0), 0);
+	assert_int_equal(forsaken_by(r, 8, REPL_E_BUSY), 1);
+	assert_int_equal(forsaken_by(r, 9, 0), 0);
+	handle_free(r);
+}
+
 /* What it may have heard of amid a resync is known of it until it is back. */
 static void
 what_a_resync_has_told_is_kept(void **state)
@@ -362,6 +428,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(growth_lets_an_installation_come_to_its_end),
 		cmocka_unit_test(pause_is_not_forgotten_over_a_resync),
+		cmocka_unit_test(marks_are_forsaken_where_others_may_have_written),
 		cmocka_unit_test(what_a_resync_has_told_is_kept),
 		cmocka_unit_test(lanes_are_opened_with_nothing_held),
 	};
