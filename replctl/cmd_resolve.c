@@ -160,6 +160,30 @@ stranger_next(struct resolve *r)
 			 r->quoted_file, r->quoted_target);
 }
 
+static int
+nothing_known(struct resolve *r)
+{
+	struct ctl *c = r->c;
+
+	if (r->local_goes)
+		ctl_next(c,
+			 "replctl verify %s %s (what differs); replctl restore --force %s %s "
+			 "(take the replica's data)",
+			 r->quoted_file, r->quoted_target, r->quoted_target, r->quoted_file);
+	else
+		ctl_next(c,
+			 "replctl verify %s %s (what differs); replctl sync --force %s %s "
+			 "(overwrite the replica)",
+			 r->quoted_file, r->quoted_target, r->quoted_file, r->quoted_target);
+	if (r->local.fd >= 0)
+		return err_set(&c->err, REPL_E_REFUSED,
+			       "nothing is known of %s: a restore over it was cut off, and %s "
+			       "tells nothing",
+			       r->file, r->local.path);
+	return err_set(&c->err, REPL_E_REFUSED, "nothing is known of %s: there is no %s%s", r->file,
+		       r->pool.path, SIDECAR_SUFFIX);
+}
+
 /* Only what can't be brought together by itself, of one pool, is resolved. */
 static int
 look_relation(struct resolve *r)
@@ -167,22 +191,8 @@ look_relation(struct resolve *r)
 	const struct sidecar *replica = &r->seen.replica;
 	struct ctl *c = r->c;
 
-	if (!r->local.present) {
-		if (r->local_goes)
-			ctl_next(c,
-				 "replctl verify %s %s (what differs); replctl restore --force %s "
-				 "%s (take the replica's data)",
-				 r->quoted_file, r->quoted_target, r->quoted_target,
-				 r->quoted_file);
-		else
-			ctl_next(c,
-				 "replctl verify %s %s (what differs); replctl sync --force %s %s "
-				 "(overwrite the replica)",
-				 r->quoted_file, r->quoted_target, r->quoted_file,
-				 r->quoted_target);
-		return err_set(&c->err, REPL_E_REFUSED, "nothing is known of %s: there is no %s%s",
-			       r->file, r->pool.path, SIDECAR_SUFFIX);
-	}
+	if (!r->local.present)
+		return nothing_known(r);
 	/* What it lacks is nobody's to take the replica's place. */
 	if (!r->local_goes && local_check_whole(&r->local, &c->err))
 		return c->err.code;

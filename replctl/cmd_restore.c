@@ -177,6 +177,7 @@ static int
 restore_record_begin(struct restore *r)
 {
 	struct sidecar next;
+	bool repair;
 	int rc = 0;
 
 	if (!r->temp.replaces && r->old.fd < 0)
@@ -188,16 +189,20 @@ restore_record_begin(struct restore *r)
 	if (rc)
 		return rc;
 	next.opening = true;
-	r->before = r->old.meta;
+	/* As it lies: what was read of it is as who goes on with the file would have it. */
+	r->recorded = r->old.fd >= 0 && sidecar_read(r->old.fd, &r->before, &repair, NULL) == 0;
+	r->made = r->old.fd < 0;
 	r->old.meta = next;
 	return local_store(&r->old, &r->c->err);
 }
 
-/* The file is as it was. Of one that is no primary nothing is known then, as when it is killed. */
+/* The file is as it was: what its record knew, or that there was none, is as true as before. */
 static void
 restore_record_undo(struct restore *r)
 {
-	if (!r->old.meta.opening || !r->before.primary)
+	if (r->made && r->old.fd >= 0)
+		(void)restoring_forget(&r->temp, NULL);
+	if (!r->recorded)
 		return;
 	r->old.meta = r->before;
 	/* Else there is one that the next restore takes up. */

@@ -21,7 +21,9 @@ struct restore {
 	struct ctl *c;
 	struct restoring temp;
 	struct local old;      /* held so that nobody replicates the file that is replaced */
-	struct sidecar before; /* its record, where that stays: of a primary */
+	struct sidecar before; /* its record, as it lay there till it was to tell nothing */
+	bool recorded;         /* there is that */
+	bool made;             /* there was none, and one is made that tells nothing */
 	struct sidecar meta;
 	enum boot_power power; /* of a primary: it may lack what its replicas have */
 	struct transfer_progress sum;

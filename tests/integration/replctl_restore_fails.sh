@@ -65,12 +65,60 @@ if [ "$(id -u)" -eq 0 ]; then
 	ctl_fails 1 "renaming .*restoring to $file" restore --force "$(pool p)" "$file"
 	unset CALL_FAILS
 	[ "$(cat "$file")" = old ] || lost "the file was replaced"
+	[ ! -e "$file.repl" ] || fail "there is a record where there was none"
 	ctl restore --force "$(pool p)" "$file" >"$TMP/out" 2>&1 || fail "not gone on with: $(cat "$TMP/out")"
 	cmp "$TMP/source" "$file" || lost "it differs"
 	[ "$(stat -c %U "$file")" = "$SERVE_USER" ] || fail "it belongs to another"
 else
 	left_out "another user's file needs root"
 fi
+
+# told FILE: what its record tells.
+told() {
+	cp "$TMP/source" "$TMP/serve/pools/look"
+	cp "$1.repl" "$TMP/serve/pools/look.repl" || fail "no $1.repl"
+	[ "$(id -u)" -ne 0 ] || chown "$SERVE_USER" "$TMP/serve/pools/look" "$TMP/serve/pools/look.repl"
+	ctl info --json "$(pool look)" >"$TMP/out" 2>&1 || fail "info: $(cat "$TMP/out")"
+	for name in generation history state; do
+		member $name <"$TMP/out"
+	done
+}
+
+# A file that is left as it is keeps what its record knew: the step that is told then is not refused for want of it. Where
+# it was killed, that is said, and what to do instead.
+ctl create --from "$TMP/source" "$(pool d)" >"$TMP/out" 2>&1 || fail "create: $(cat "$TMP/out")"
+for part in pool other; do
+	ctl restore "$(pool d)" "$TMP/$part" >"$TMP/out" 2>&1 || fail "restore: $(cat "$TMP/out")"
+done
+change "$TMP/pool" 9000
+ctl sync "$TMP/pool" "$(pool elsewhere)" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
+change "$TMP/other" 5000
+ctl sync "$TMP/other" "$(pool d)" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
+told "$TMP/pool" >"$TMP/knew"
+grep -q up-to-date "$TMP/knew" || fail "it knows $(cat "$TMP/knew")"
+for fails in "rename 1" "killed 1"; do
+	rm -rf "$TMP/here"
+	mkdir "$TMP/here"
+	cp "$TMP/pool" "$file"
+	cp "$TMP/pool.repl" "$file.repl"
+	export CALL_FAILS="$fails"
+	ctl resolve --force --discard local "$file" "$(pool d)" >"$TMP/out" 2>"$TMP/err" && fail "$fails: it does not fail"
+	unset CALL_FAILS
+	cmp "$file" "$TMP/pool" || lost "$fails: the file was replaced"
+	if [ "$fails" = "killed 1" ]; then
+		ctl_fails 4 "nothing is known of $file: a restore over it was cut off, and $file.repl tells nothing" \
+			resolve --force --discard local "$file" "$(pool d)"
+		next=$(sed -n 's/^next: .*; replctl .*\(restore --force [^(]*\) (.*/\1/p' "$TMP/err")
+	else
+		told "$file" >"$TMP/knows"
+		diff "$TMP/knew" "$TMP/knows" || lost "$fails: the record does not tell what it did"
+		next=$(sed -n 's/^next: .*replctl .*resolve \(--discard local [^(]*\).*/resolve --force \1/p' "$TMP/err")
+	fi
+	[ -n "$next" ] || fail "$fails: no next step: $(cat "$TMP/err")"
+	# shellcheck disable=SC2086 # the words of a command line
+	ctl $next >"$TMP/out" 2>&1 || fail "$fails: $next: $(cat "$TMP/out")"
+	cmp "$file" "$TMP/other" || lost "$fails: not the replica's data"
+done
 
 # That it was promoted stands in the record, wherever a restore over it ends.
 ctl promote "$(pool p)" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
