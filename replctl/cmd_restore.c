@@ -165,7 +165,29 @@ restore_describe_nothing(const struct restore *r, struct sidecar *next)
 	*next = (struct sidecar){.pool_uuid = r->meta.pool_uuid,
 				 .pool_size = r->meta.pool_size,
 				 .created_s = (uint64_t)time(NULL),
-				 .state = SIDECAR_INCONSISTENT};
+				 .state = SIDECAR_INCONSISTENT,
+				 .opening = true};
+}
+
+/*
+ * Of a file without a record: before anything is copied, so that none which the copy has left no
+ * room for is wanting at its end.
+ */
+static int
+restore_record_make(struct restore *r)
+{
+	struct local *old = &r->old;
+	int rc;
+
+	if (!r->temp.replaces || old->fd >= 0)
+		return 0;
+	restore_describe_nothing(r, &old->meta);
+	rc = local_store(old, &r->c->err);
+	/* Still there is nothing that it tells. */
+	old->present = false;
+	r->made = old->fd >= 0 && fstat(old->fd, &r->temp.sidecar) == 0;
+	r->temp.has_sidecar = r->made;
+	return rc;
 }
 
 /*
@@ -180,7 +202,7 @@ restore_record_begin(struct restore *r)
 	bool repair;
 	int rc = 0;
 
-	if (!r->temp.replaces && r->old.fd < 0)
+	if (r->made || r->old.fd < 0)
 		return 0;
 	if (keeps_record(r))
 		rc = restore_describe_primary(r, &next);
@@ -190,17 +212,26 @@ restore_record_begin(struct restore *r)
 		return rc;
 	next.opening = true;
 	/* As it lies: what was read of it is as who goes on with the file would have it. */
-	r->recorded = r->old.fd >= 0 && sidecar_read(r->old.fd, &r->before, &repair, NULL) == 0;
-	r->made = r->old.fd < 0;
+	r->recorded = sidecar_read(r->old.fd, &r->before, &repair, NULL) == 0;
 	r->old.meta = next;
 	return local_store(&r->old, &r->c->err);
+}
+
+/* Where somebody has removed it the one that is there now is not ours. */
+static bool
+made_is_there(const struct restore *r)
+{
+	struct stat now;
+
+	return r->made && lstat(r->temp.sidecar_path, &now) == 0 &&
+	       now.st_dev == r->temp.sidecar.st_dev && now.st_ino == r->temp.sidecar.st_ino;
 }
 
 /* The file is as it was: what its record knew, or that there was none, is as true as before. */
 static void
 restore_record_undo(struct restore *r)
 {
-	if (r->made && r->old.fd >= 0)
+	if (made_is_there(r))
 		(void)restoring_forget(&r->temp, NULL);
 	if (!r->recorded)
 		return;
@@ -315,8 +346,6 @@ restore_place(struct restore *r)
 	rc = restore_record_begin(r);
 	if (!rc)
 		rc = restoring_place(&r->temp, e);
-	if (rc && !r->temp.placed)
-		restore_record_undo(r);
 	if (!rc && r->resolved)
 		missedmark_answered(r->temp.file);
 	return rc;
@@ -369,10 +398,14 @@ static int
 restore_begin(struct restore *r)
 {
 	struct ctl *c = r->c;
-	int rc = c->options.dry_run ? restoring_check(&r->temp, r->meta.pool_size, &c->err)
-				    : restore_open_temp(r);
-	char *again = restore_again(r);
+	int rc = c->options.dry_run ? 0 : restore_record_make(r);
+	char *again;
 
+	if (rc)
+		return rc;
+	rc = c->options.dry_run ? restoring_check(&r->temp, r->meta.pool_size, &c->err)
+				: restore_open_temp(r);
+	again = restore_again(r);
 	/* No session of the target's tells who that is. */
 	if (rc == REPL_E_BUSY && again)
 		ctl_next(c, "wait until the other restore has ended, or end it, then %s", again);
@@ -530,6 +563,8 @@ restore_start(struct ctl *c, char **args, struct resolved *resolved)
 
 	local_init(&r.old);
 	rc = restore_run(&r, args);
+	if (rc && !r.temp.placed)
+		restore_record_undo(&r);
 	ctl_disconnect(c);
 	local_fini(&r.old);
 	restoring_fini(&r.temp);

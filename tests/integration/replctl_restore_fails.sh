@@ -12,10 +12,13 @@ restore() {
 	export CALL_FAILS="$1"
 	ctl_fails 1 "$2" restore --force "$(pool p)" "$file"
 	unset CALL_FAILS
-	grep -q "^next: $3replctl .* restore --force $(pool p) $file" "$TMP/err" || fail "$1: $(cat "$TMP/err")"
+	grep -q "^next: $3\(replctl .* restore --force $(pool p) $file\|then repeat the command\)" "$TMP/err" || fail "$1: $(cat "$TMP/err")"
 	case $2 in
-	"not finished"*) [ "$(cat "$file")" = old ] || fail "$1: the file was replaced" ;;
-	*) cmp "$TMP/source" "$file" || lost "$1: it is not restored" ;;
+	"is restored"*) cmp "$TMP/source" "$file" || lost "$1: it is not restored" ;;
+	*)
+		[ "$(cat "$file")" = old ] || fail "$1: the file was replaced"
+		[ ! -e "$file.repl" ] || fail "$1: there is a record where there was none"
+		;;
 	esac
 	ctl restore --force "$(pool p)" "$file" >"$TMP/out" 2>&1 || fail "again: $(cat "$TMP/out")"
 	cmp "$TMP/source" "$file" || lost "$1: it differs"
@@ -30,8 +33,9 @@ ctl create --from "$TMP/source" "$(pool p)" >"$TMP/out" 2>&1 || fail "create: $(
 
 here="look at this machine's kernel log, then "
 restore "pwritev 1" "not finished, .*restoring is kept: writing .*: Input/output error" "$here"
-restore "fsync 1" "not finished: syncing .*restoring, which is removed" "$here"
-restore "fsync 2" "not finished, .*restoring is kept: .*: syncing the directory of $TMP/here/file.repl: " "$here"
+restore "fsync 1" "$TMP/here/file.repl: syncing the directory of " "${here% then *} "
+restore "fsync 2" "not finished: syncing .*restoring, which is removed" "$here"
+restore "rename 1" "not finished, .*restoring is kept: renaming .*: Device or resource busy" ""
 restore "fsync 3" "is restored and whole, but without its record: syncing $TMP/here: " "mend that, then "
 
 # What the record of the file tells, which a device does not give, may be that the file is the best there is.

@@ -35,6 +35,28 @@ rm "$here/filler"
 ctl sync "$here/mine" "$(pool m)" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
 equal "$here/mine" "$pools/m"
 
+# free BYTES: so much of it is free.
+free() {
+	rm -f "$here/filler"
+	dd if=/dev/zero of="$here/filler" bs=4k status=none 2>/dev/null
+	truncate -s -"$1" "$here/filler"
+}
+
+# The record that a file has not had takes its room before anything is copied, not when it fits no more.
+size=65536 record=8192
+echo precious >"$here/bare"
+free $((size + record - 4096))
+ctl_fails 1 "64\.0 KiB .* wanted" restore --force "$(pool m)" "$here/bare"
+grep -q "^next: make room there, then repeat the command" "$TMP/err" || fail "$(cat "$TMP/err")"
+free 4096
+ctl_fails 1 "bare\.repl: .*No space left" restore --force "$(pool m)" "$here/bare"
+grep -q "^next: make room there, then repeat the command" "$TMP/err" || fail "$(cat "$TMP/err")"
+[ "$(cat "$here/bare")" = precious ] || lost "the file was replaced"
+[ "$(ls "$here"/bare*)" = "$here/bare" ] || fail "it leaves $(ls "$here"/bare*)"
+free $((size + record))
+ctl restore --force "$(pool m)" "$here/bare" >"$TMP/out" 2>&1 || fail "restore: $(cat "$TMP/out")"
+equal "$here/bare" "$pools/m"
+
 # One without a bound of its own tells of no blocks, and is not full.
 umount -l "$here" && mount -t tmpfs -o size=0 tmpfs "$here" || fail "it is not mounted"
 ctl restore --force "$(pool m)" "$here/other" >"$TMP/out" 2>&1 || fail "without a bound: $(cat "$TMP/out")"
