@@ -8,11 +8,15 @@ seed=${API_SEED:-$(($$ % 32768))}
 RANDOM=$seed
 echo "seed $seed"
 start_compat
+# So that kills come before its end, however late it is seen that it has begun.
+echo "resync-rate = 128M" >>"$TMP/repl.conf"
 
-# random_ms MOST: as sleep takes it.
-random_ms() {
-	seed=$(((seed * 1103515245 + 12345) % 2147483648))
-	printf '0.%03d\n' $((seed / 65536 % $1))
+# random_sleep MOST: milliseconds. (Not in a subshell, which would draw the same number each time.)
+random_sleep() {
+	local ms
+
+	printf -v ms '0.%03d' $((RANDOM % $1))
+	sleep "$ms"
 }
 
 idle() {
@@ -46,13 +50,13 @@ work() {
 	: >"$TMP/stream"
 	program stream "$TMP/local.set" test 4000
 	wait_for 10 test -s "$TMP/stream" || fail "stream: $(cat "$TMP/err")"
-	sleep "$(random_ms 200)"
+	random_sleep 200
 	killed
 	told=$(tail -n 2 "$TMP/stream" | head -n 1)
 	least=${told:-$least}
 }
 
-# Bytes of the heap in which there is no object: every page of them differs from the replica.
+# Bytes of the heap in which there is no object, of nine trials: every page of them differs from the replica.
 differ() {
 	dd if=/dev/urandom of="$TMP/part0" bs=1M seek=24 count=64 conv=notrunc 2>/dev/null || fail "dd"
 }
@@ -71,7 +75,7 @@ trial() {
 	until begins; do
 		:
 	done
-	sleep "$(random_ms 400)"
+	random_sleep 400
 	killed
 	[ "$(lanes_opened)" -gt "$lanes" ] || fail "trial $1: it has ended: $(cat "$TMP/err")"
 	rm "$TMP/part0"
@@ -81,7 +85,7 @@ trial() {
 	case $(bytes) in
 	"$was") before=$((before + 1)) ;;
 	"$next") after=$((after + 1)) ;;
-	*) lost "trial $1: what is restored is neither the one nor the other" ;;
+	*) lost "trial $1: what is restored is neither the one nor the other; it was $found_state, of $least objects at least" ;;
 	esac
 	found=$(walk) || exit 1
 	[ "${found%% *}" -ge "$least" ] || lost "trial $1: $least committed, $found are there"
@@ -95,7 +99,7 @@ trials() {
 	printf '%s\n' PMEMPOOLSET ${option:+"$option"} "96M $TMP/part0" "REPLICA $T $set" >"$TMP/local.set"
 	make_pool
 	least=0 before=0 after=0
-	for ((i = 1; i <= $2 || (before == 0 && i <= 20); i++)); do
+	for ((i = 1; i <= $2 || (before == 0 && i <= 9); i++)); do
 		trial "$set $i"
 	done
 	rm "$TMP/part0"

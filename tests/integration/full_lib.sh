@@ -42,16 +42,19 @@ start_on_disk() {
 	start_api
 }
 
-# A file system needs some of it for itself: what can't be allocated at once is written.
+# At no moment is more of it free than before or behind that: somebody may be waiting for room. A file system needs some
+# of it for itself: what can't be allocated at once is written.
 leave() {
-	local want
+	local want had
 
-	rm -f "$pools"/.filler
-	want=$(($(df --output=avail -B1 "$pools" | tail -n 1) - $1))
-	if [ "$1" -gt 0 ]; then
+	had=$(stat -c %s "$pools/.filler" 2>/dev/null || echo 0)
+	want=$((had + $(df --output=avail -B1 "$pools" | tail -n 1) - $1))
+	if [ "$want" -lt "$had" ]; then
+		truncate -s "$want" "$pools/.filler" || fail "no filler of $want bytes"
+	elif [ "$1" -gt 0 ]; then
 		fallocate -l "$want" "$pools/.filler" || fail "no filler of $want bytes"
 	else
-		dd if=/dev/zero of="$pools/.filler" bs=64k status=none 2>/dev/null
+		dd if=/dev/zero of="$pools/.filler" bs=64k oflag=append conv=notrunc status=none 2>/dev/null
 		dd if=/dev/zero of="$pools/.filler" bs=4k oflag=append conv=notrunc status=none 2>/dev/null
 		sync -f "$pools"
 	fi

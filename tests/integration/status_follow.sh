@@ -190,6 +190,11 @@ power_first() {
 	grep -q "^next .*lost its power.*replctl newest .*start" "$TMP/out" || lost "the start comes first: $(cat "$TMP/out")"
 }
 power_first
+# Where the machine has kept its power nothing comes before the start, and where it has not the start does not come at all.
 ctl why "$FILE" >"$TMP/out" || fail "why after a kill"
 grep -q "^reason  *writer-gone:" "$TMP/out" || fail "$(cat "$TMP/out")"
-power_first
+grep -q "^next *start the program again" "$TMP/out" || fail "$(cat "$TMP/out")"
+echo 01234567-89ab-cdef-0123-456789abcdef >"$TMP/boot"
+OTHER_BOOT=$TMP/boot LD_PRELOAD=$BUILD/tests/integration/other_boot.so "$REPLCTL" --identity "$TMP/key" \
+	--known-hosts "$TMP/known_hosts" why "$FILE" >"$TMP/out" 2>&1 || fail "why after a power cut"
+grep -q "^next *replctl .*newest .*before all else" "$TMP/out" || lost "the start comes first: $(cat "$TMP/out")"
