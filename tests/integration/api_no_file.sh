@@ -45,9 +45,7 @@ for name in "$TMP/device" "$TMP/here/device"; do
 done
 # One that was killed, before the machine was started anew: what it makes durable itself the device has, and perhaps no replica.
 cp "$TMP/device.repl" "$TMP/killed.repl"
-echo 01234567-89ab-cdef-0123-456789abcdef >"$TMP/boot"
-OTHER_BOOT=$TMP/boot LD_PRELOAD=$BUILD/tests/integration/other_boot.so "$REPLCTL" --identity "$TMP/key" \
-	--known-hosts "$TMP/known_hosts" why "$TMP/killed" >"$TMP/out" 2>&1 || fail "why: $(cat "$TMP/out")"
+ctl_rebooted why "$TMP/killed" >"$TMP/out" 2>&1 || fail "why: $(cat "$TMP/out")"
 grep -q "^next *if it is the pool-file of a device whose program makes its data durable before they are replicated, start it" "$TMP/out" ||
 	fail "$(cat "$TMP/out")"
 ok close

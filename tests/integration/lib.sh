@@ -353,6 +353,14 @@ start_target() {
 	T=$SERVE_USER@127.0.0.1:$SERVE_PORT
 }
 
+# ctl_rebooted ARGUMENT...: as ctl, on a machine that was started anew since.
+ctl_rebooted() {
+	echo 01234567-89ab-cdef-0123-456789abcdef >"$TMP/boot"
+	ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 OTHER_BOOT=$TMP/boot \
+		LD_PRELOAD=$BUILD/tests/integration/other_boot.so "$REPLCTL" --identity "$TMP/key" \
+		--known-hosts "$TMP/known_hosts" "$@" </dev/null
+}
+
 # Options would stand in each next step. Of a test that has a file of its own they are options.
 ctl() {
 	if [ -n "${REPL_CONFIG-}" ]; then

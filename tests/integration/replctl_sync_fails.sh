@@ -35,7 +35,5 @@ in_doubt
 ctl_fails 4 "a sync of the file has failed" sync "$TMP/file" "$T/p"
 in_doubt
 # Nor is it otherwise when the machine was started anew.
-echo 01234567-89ab-cdef-0123-456789abcdef >"$TMP/boot"
-OTHER_BOOT=$TMP/boot LD_PRELOAD=$BUILD/tests/integration/other_boot.so "$REPLCTL" --identity "$TMP/key" \
-	--known-hosts "$TMP/known_hosts" why "$TMP/file" >"$TMP/other" 2>&1 || fail "why: $(cat "$TMP/other")"
+ctl_rebooted why "$TMP/file" >"$TMP/other" 2>&1 || fail "why: $(cat "$TMP/other")"
 cmp "$TMP/other" "$TMP/out" || lost "of another run of the machine: $(cat "$TMP/other")"

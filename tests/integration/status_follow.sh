@@ -194,7 +194,5 @@ power_first
 ctl why "$FILE" >"$TMP/out" || fail "why after a kill"
 grep -q "^reason  *writer-gone:" "$TMP/out" || fail "$(cat "$TMP/out")"
 grep -q "^next *start the program again" "$TMP/out" || fail "$(cat "$TMP/out")"
-echo 01234567-89ab-cdef-0123-456789abcdef >"$TMP/boot"
-OTHER_BOOT=$TMP/boot LD_PRELOAD=$BUILD/tests/integration/other_boot.so "$REPLCTL" --identity "$TMP/key" \
-	--known-hosts "$TMP/known_hosts" why "$FILE" >"$TMP/out" 2>&1 || fail "why after a power cut"
+ctl_rebooted why "$FILE" >"$TMP/out" 2>&1 || fail "why after a power cut"
 grep -q "^next *replctl .*newest .*before all else" "$TMP/out" || lost "the start comes first: $(cat "$TMP/out")"
