@@ -83,6 +83,14 @@ session(struct load *l, enum remote_mode mode, struct err *e)
 	return rc ? rc : remote_pool_open(l->remote, l->name, mode, e);
 }
 
+static void
+load_end(struct load *l, unsigned ms)
+{
+	if (l->remote)
+		remote_free(l->remote, ms);
+	l->remote = NULL;
+}
+
 static int
 round_stage(struct load *l, struct err *e)
 {
@@ -151,7 +159,7 @@ run_rounds(struct load *l, uint64_t first, uint64_t count)
 		(void)printf("lost\n");
 	else if (rc)
 		return load_fail("round", &e);
-	remote_free(l->remote, rc ? 0 : 5000);
+	load_end(l, rc ? 0 : 5000);
 	return 0;
 }
 
@@ -185,7 +193,7 @@ run_check(struct load *l, const char *file, uint64_t least)
 			      (unsigned long long)at);
 	if (!e.code && (m->state == SIDECAR_INCONSISTENT || m->state == SIDECAR_UP_TO_DATE) && n)
 		(void)err_set(&e, REPL_E_CORRUPT, "it is %s", sidecar_state_name(m->state));
-	remote_free(l->remote, 5000);
+	load_end(l, 5000);
 	if (e.code)
 		return load_fail("check", &e);
 	(void)printf("round %llu\n", (unsigned long long)n);
@@ -236,7 +244,7 @@ run_speed(struct load *l)
 		rc = remote_journal_apply(l->remote, APPLY_MAX, &done, &total, &e);
 	speed_say("apply", l->size, since);
 	speed_say("all", l->size, start);
-	remote_free(l->remote, 5000);
+	load_end(l, 5000);
 	return rc ? load_fail("speed", &e) : 0;
 }
 
@@ -273,6 +281,8 @@ main(int argc, char **argv)
 		l.hold = strcmp(argv[0], "hold") == 0;
 		rc = run_rounds(&l, number(argv, 5), number(argv, 3));
 	}
+	/* What has failed is open still. */
+	load_end(&l, 0);
 	free(l.mem);
 	repl_config_free(l.config);
 	return rc;
