@@ -37,34 +37,32 @@ ownwait_lock(pthread_mutex_t *lock, const _Atomic bool *abandoned)
 	return false;
 }
 
-bool
-ownwait_rdlock(pthread_rwlock_t *lock, const _Atomic bool *abandoned)
+static bool
+rwlock_wait(pthread_rwlock_t *lock, int (*try)(pthread_rwlock_t *),
+	    int (*by)(pthread_rwlock_t *, const struct timespec *), const _Atomic bool *abandoned)
 {
 	while (!atomic_load(abandoned)) {
 		struct timespec until;
 
-		if (pthread_rwlock_tryrdlock(lock) == 0)
+		if (try(lock) == 0)
 			return true;
 		until = next_look();
-		if (pthread_rwlock_timedrdlock(lock, &until) == 0)
+		if (by(lock, &until) == 0)
 			return true;
 	}
 	return false;
 }
 
 bool
+ownwait_rdlock(pthread_rwlock_t *lock, const _Atomic bool *abandoned)
+{
+	return rwlock_wait(lock, pthread_rwlock_tryrdlock, pthread_rwlock_timedrdlock, abandoned);
+}
+
+bool
 ownwait_wrlock(pthread_rwlock_t *lock, const _Atomic bool *abandoned)
 {
-	while (!atomic_load(abandoned)) {
-		struct timespec until;
-
-		if (pthread_rwlock_trywrlock(lock) == 0)
-			return true;
-		until = next_look();
-		if (pthread_rwlock_timedwrlock(lock, &until) == 0)
-			return true;
-	}
-	return false;
+	return rwlock_wait(lock, pthread_rwlock_trywrlock, pthread_rwlock_timedwrlock, abandoned);
 }
 
 bool
